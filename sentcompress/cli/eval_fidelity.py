@@ -70,7 +70,7 @@ def _bucket(bucket: Mapping[str, Any]) -> list[Any]:
 
 def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]]:
     of_first = f"first {ours['dimensions_shown']} dimensions"
-    measures = {
+    metrics = {
         "anisotropy (mean cosine of pairs)": "anisotropy",
         "effective rank": "effective_rank",
         f"mean |correlation|, {of_first}": CORRELATION,
@@ -81,7 +81,7 @@ def _shapes(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[list[Any]
     return [
         ["dimensions", *(of["dimension"] for of in both)],
         *([name, *(of["tokens"] and 100 * of["tokens"][key] for of in both)] for name, key in tokens.items()),
-        *([name, *(measured(of[key]) for of in both)] for name, key in measures.items()),
+        *([name, *(measured(of[key]) for of in both)] for name, key in metrics.items()),
     ]
 
 

@@ -19,5 +19,5 @@ def show(artifact: Artifact, call: Call) -> None:
     render.print_scores(select(evaluation.scores, SPEARMAN), labels, what, "STS, Spearman x 100")
     spread = [score for score in evaluation.scores if score.metric in (ALIGNMENT, UNIFORMITY)]
     if spread:
-        render.print_scores(spread, labels, "measure", f"{spread[0].data}, lower is better")
+        render.print_scores(spread, labels, "metric", f"{spread[0].data}, lower is better")
     closing(artifact)

@@ -26,6 +26,6 @@ def show(result: Mapping[str, Any], call: Call) -> None:
         render.print_table(found["columns"], found["rows"])
     else:
         other = ", ".join(result["compared_with"]) or "teacher"
-        rows = [[line["measure"], *line["shown"]] for line in result["lines"]]
-        render.print_table(["measure", result["student"], other, "kept or gained"], rows)
+        rows = [[line["metric"], *line["shown"]] for line in result["lines"]]
+        render.print_table(["metric", result["student"], other, "kept or gained"], rows)
     render.print_paths(result["paths"])

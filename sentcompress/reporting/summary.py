@@ -32,7 +32,7 @@ class Summary:
     Attributes:
         compared: whether the report is about this model; see `Evidence.compared`.
         sizes: values of PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
-        scores: headline scores of its evaluations, without means. Of a measure, those of all models have the same data
+        scores: headline scores of its evaluations, without means. Of a metric, those of all models have the same data
             and protocol; the newest counts, of torch if there is one.
     """
 
@@ -67,7 +67,7 @@ class VerdictLine:
         source: the artifact with the values; for sizes, the model's own.
     """
 
-    measure: str
+    metric: str
     student: float
     teacher: float | None
     ratio: float | None
@@ -166,7 +166,7 @@ def _line(score: Score, other: Score | None, source: str, documents: str = "") -
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
     return VerdictLine(
-        measure=", ".join(filter(None, (score.title, documents))),
+        metric=", ".join(filter(None, (score.title, documents))),
         student=score.value,
         teacher=other.value if other else None,
         ratio=found,

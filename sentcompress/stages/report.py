@@ -77,7 +77,7 @@ def _result(evidence: Evidence, chosen: str, lines: Sequence[VerdictLine]) -> di
     table = result_table(evidence, compression)
     own = {found.reference for found in compression.results if found}
     others = [line for line in lines if line.better == KEPT and line.source not in own]
-    rows = [*table.rows, *([line.measure, line.shown[1], line.shown[0], line.shown[2]] for line in others)]
+    rows = [*table.rows, *([line.metric, line.shown[1], line.shown[0], line.shown[2]] for line in others)]
     return {"columns": list(table.columns), "rows": [list(row) for row in rows]}
 
 

@@ -123,7 +123,7 @@ def test_a_new_evaluation_needs_no_more_than_its_scores_and_its_registration(
     (row,) = [row for row in status.run(status.Params(), work) if row["kind"] == "evaluations"]
     assert row["facts"]["F1 x 100 (fire)"] == 60.0
     result = report.run(report.Params(), work)
-    lines = {line["measure"]: line["shown"] for line in result["lines"]}
+    lines = {line["metric"]: line["shown"] for line in result["lines"]}
     assert lines["fire, F1 x 100"] == ("60.00", "80.00", "75.0% kept")
     assert "Kept: F1 75.0% (fire), F1 75.0% (ice)." in result["verdict"]
     tables = {(table["section"], table["title"]): table for table in result["tables"]}
@@ -139,7 +139,7 @@ def test_an_evaluation_that_nobody_registered_is_shown_too(work: WorkDirectory) 
     facts = works.document("magic", {"model": works.described(student)}, recorder)
     works.make(work, "evaluations", "m", "eval-magic", facts)
     result = report.run(report.Params(), work)
-    assert [line["measure"] for line in result["lines"] if line["source"] == "evaluations/m"] == ["fire, F1 x 100"]
+    assert [line["metric"] for line in result["lines"] if line["source"] == "evaluations/m"] == ["fire, F1 x 100"]
 
 
 def test_every_kind_names_a_command_for_what_is_missing() -> None:

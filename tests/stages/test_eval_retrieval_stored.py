@@ -108,8 +108,8 @@ def test_report_and_status_name_the_model_and_the_format_of_stored_documents(
     }
     assert section(evidence).tables
     reference = evidence.evaluations[0].models["model"]["reference"]
-    measures = [line.measure.partition("exact search") for line in lines_of(evidence, str(reference))]
-    assert {documents for before, _, documents in measures if "nDCG" in before} == {
+    metrics = [line.metric.partition("exact search") for line in lines_of(evidence, str(reference))]
+    assert {documents for before, _, documents in metrics if "nDCG" in before} == {
         "",
         ", stored as float32",
         ", documents by other-model, stored as float32",

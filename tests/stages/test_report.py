@@ -44,7 +44,7 @@ def words(element: ElementTree.Element) -> str:
 
 def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None:
     result = report.run(report.Params(model="small"), measured)
-    lines = {line["measure"]: line for line in result["lines"]}
+    lines = {line["metric"]: line for line in result["lines"]}
     assert lines["STS-B, Spearman x 100"]["ratio"] == pytest.approx(100 * 81 / 82)
     assert lines["scifact dev, nDCG@10 x 100, exact search"]["student"] == 57
     assert lines["vector, float32"]["ratio"] == pytest.approx(1.5)

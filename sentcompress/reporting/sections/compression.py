@@ -75,7 +75,7 @@ def result_table(evidence: Evidence, compression: Compression) -> Table:
     ]
     made = [compression.last(command) for command in ("export", "fit-quantizer", "eval-search")]
     sources = [Source.of(artifact) for artifact in [*made, *measured] if artifact]
-    return Table("Result", ["measure", other, compression.name, "gain"], rows, sources)
+    return Table("Result", ["metric", other, compression.name, "gain"], rows, sources)
 
 
 def _facts(compression: Compression, command: str) -> Mapping[str, Any]:

@@ -138,7 +138,7 @@ def _used(evidence: Evidence, names: Sequence[str]) -> list[Source]:
 
 def _columns(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Cell]]:
     """The columns of one evaluation: the mean if it is averaged, else one per data set."""
-    for label, value, kept in _measures(name, found):
+    for label, value, kept in _metrics(name, found):
         yield label, partial(_cell, value, kept)
 
 
@@ -146,7 +146,7 @@ def _cell(value: Value, kept: Value, summary: Summary) -> str:
     return number(value(summary)) + (shown_share(kept(summary)) if summary.compared else "")
 
 
-def _measures(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Value, Value]]:
+def _metrics(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Value, Value]]:
     """Label, value and percentage kept for the main metric of one evaluation; nothing if it is not a score."""
     metric = _main(name, found)
     if metric is None:
@@ -262,10 +262,10 @@ def _frontiers(evidence: Evidence, found: Sequence[Summary]) -> list[Chart]:
 
 
 def _quality(evidence: Evidence, found: Sequence[Summary]) -> tuple[str, Value, str] | None:
-    """The quality axis: the first measure of the first evaluation that has one."""
+    """The quality axis: the first metric of the first evaluation that has one."""
     for name in order(evidence):
         metric = _main(name, found)
-        for label, value, _ in _measures(name, found):
+        for label, value, _ in _metrics(name, found):
             assert metric is not None
             return f"{label} x {METRICS[metric].scale}", value, name
     return None
