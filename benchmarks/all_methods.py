@@ -12,19 +12,17 @@ Writes benchmarks/results/all_methods.json and .md.
 from __future__ import annotations
 
 import argparse
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from method_corpus import gather_short
-from running import facts, machine, sentcompress
+from running import facts, machine, sentcompress, write_results
 
 from sentcompress.evaluation.metrics import NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 
-RESULTS = Path(__file__).parent / "results"
 SENTENCES = 200_000
 SAME = (
     "--student teacher:3 --lr 5e-4 --schedule cosine --warmup-steps 100 --dropout 0 --dtype bfloat16 --epochs 1 "
@@ -108,9 +106,7 @@ def _shown(column: str, value: Any) -> str:
 
 def write(rows: list[dict[str, Any]], commands: dict[str, str], jobs: int) -> None:
     document = {"machine": machine(), "methods at once": jobs, "commands": commands, "rows": rows}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "all_methods.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "all_methods.md").write_text(table(rows), encoding="utf-8")
+    write_results("all_methods", document, table(rows))
 
 
 def main() -> None:

@@ -23,13 +23,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from running import facts, machine, sentcompress
+from running import RESULTS, facts, machine, read_results, sentcompress, write_results
 
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select
-
-RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -150,8 +148,7 @@ def main() -> None:
     asked = parser.parse_args()
     retrieval = asked.data / "retrieval"
     folders = {"SciFact": retrieval / "scifact", "msmarco_5k": retrieval / "msmarco_5k"}
-    file = RESULTS / "compress_documents.json"
-    rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
+    rows = read_results("compress_documents", {"rows": []})["rows"]
     for setting in asked.only.split(","):
         for name in asked.sets.split(","):
             folder = folders.get(name) or as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
@@ -163,8 +160,7 @@ def main() -> None:
             row = one_run(folder.resolve(), SETTINGS[setting], asked.work / f"{name}-{setting}".lower())
             made = {"collection": name, "name": setting, "commit": commit, **row}
             rows = [made if row is known else row for row in rows] if known else [*rows, made]
-            file.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
-            (RESULTS / "compress_documents.md").write_text(markdown(rows), encoding="utf-8")
+            write_results("compress_documents", {"rows": rows}, markdown(rows))
     print(markdown(rows))
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import math
 import os
 import statistics
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from running import machine, sentcompress
+from running import RESULTS, machine, sentcompress, write_results
 from sentence_transformers import SentenceTransformer
 
 from sentcompress.corpora.collection_folders import collection_data_set
@@ -46,7 +45,6 @@ from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.models.sources import resolve
 from sentcompress.models.token_batches import padded
 
-RESULTS = Path(__file__).parent / "results"
 STUDENTS = ("general-9m", "general-5m", "general-2m")
 TEACHER = "teacher, SentenceTransformer.encode"
 BATCH, LENGTH = 32, 256
@@ -239,9 +237,8 @@ def main() -> None:
         "load": load,
         "machine": machine(),
     }
-    asked.results.joinpath("deployed_speed.json").write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
     text = markdown(rows, facts)
-    asked.results.joinpath("deployed_speed.md").write_text(text, encoding="utf-8")
+    write_results("deployed_speed", {**facts, "rows": rows}, text, asked.results)
     print(text)
 
 

@@ -13,16 +13,14 @@ skipped. Writes benchmarks/results/document_copies.json and .md.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from running import facts, machine
+from running import facts, machine, write_results
 
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select
 
-RESULTS = Path(__file__).parent / "results"
 COPIES = {
     "none": "--wordnet 0 --back-translate 0",
     "WordNet": "--wordnet 1 --back-translate 0",
@@ -98,10 +96,8 @@ def main() -> None:
         corpus = Path(name) if Path(name).is_file() else asked.data / "retrieval" / name / "corpus.jsonl"
         found = one_set(corpus.resolve(), asked.work / corpus.parent.name, asked.minutes)
         rows += [{"collection": corpus.parent.name, **row} for row in found]
-        RESULTS.joinpath("document_copies.json").write_text(
-            json.dumps({"machine": machine(), "minutes": asked.minutes, "rows": rows}, indent=1) + "\n", "utf-8"
-        )
-        RESULTS.joinpath("document_copies.md").write_text(markdown(rows, asked.minutes), "utf-8")
+        document = {"machine": machine(), "minutes": asked.minutes, "rows": rows}
+        write_results("document_copies", document, markdown(rows, asked.minutes))
     print(markdown(rows, asked.minutes))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
 import random
 import statistics
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from running import machine
+from running import machine, write_results
 from sentence_transformers import SentenceTransformer
 
 from sentcompress.encoding.engine import EncodeEngine
@@ -35,7 +34,6 @@ from sentcompress.models.sources import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("SENTCOMPRESS_SHARED_DATA", ROOT.parent / "shared" / "data"))
-RESULTS = ROOT / "benchmarks" / "results"
 PEER_BATCH_SIZES = (8, 16, 32, 64, 128)
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
 
@@ -142,8 +140,6 @@ def report(
     processor = machine()["processor"]
     libraries = {name: version(name) for name in ("torch", "transformers", "sentence-transformers", "numpy")}
     document = {"sentences": len(texts), "rows": rows, **facts, "machine": processor, "libraries": libraries}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "encode_speed.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     lines = [
         "# Encoding speed",
         "",
@@ -165,7 +161,7 @@ def report(
         f"({facts['auto_reason']}). Load average at the start and after each round: "
         f"{', '.join(f'{value:.1f}' for value in facts['load_average'])}.",
     ]
-    (RESULTS / "encode_speed.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_results("encode_speed", document, "\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

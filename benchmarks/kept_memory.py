@@ -16,17 +16,15 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
-from running import machine
+from running import machine, write_results
 from transformers import ElectraConfig, ElectraModel
 
 from sentcompress.cli.main import keep_freed_memory
 from sentcompress.evaluation.timing import in_turn
 
-RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = ((256, 16), (128, 32), (64, 64), (18, 224))
 TURNS = {"train": 3, "encode": 6}
 
@@ -110,8 +108,7 @@ def main() -> None:
                 f"{middle['peak_bytes'] / 1e9:.2f} GB |"
             )
     document = {"machine": machine(), "threads": given.threads, "torch": torch.__version__, "rounds": rounds}
-    (RESULTS / "kept_memory.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "kept_memory.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_results("kept_memory", document, "\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

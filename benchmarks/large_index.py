@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from running import machine
+from running import machine, write_results
 
 from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collections import Collection, Corpus, DataSet, DocumentIds
@@ -49,7 +49,6 @@ from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.stages.eval_retrieval import COMMAND, RetrievalEvaluation
 from sentcompress.store import Request, WorkDirectory
 
-RESULTS = Path(__file__).parent / "results"
 LIMIT = 8e9
 BLOCK = 8192
 CLUSTERS = 20_000
@@ -200,9 +199,7 @@ def main() -> None:
         "machine": machine(),
         "indexes": rows,
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "large_index.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "large_index.md").write_text(table(document), encoding="utf-8")
+    write_results("large_index", document, table(document))
     print(table(document))
     if any(row["peak_bytes"] >= LIMIT for row in rows):
         raise SystemExit("over the limit")

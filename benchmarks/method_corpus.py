@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from corpus_texts import paragraphs, queries, read_captions, read_lines, read_nli, sts_sentences, tweets
@@ -42,17 +43,7 @@ def gather_short(folder: Path, seed: int) -> list[str]:
         "news": read_lines(folder / "corpus" / "reuters21578.txt.gz"),
         "prompts": read_lines(folder / "corpus" / "common_voice_en.txt.gz"),
     }
-    generator = random.Random(seed)
-    refused, chosen = sts_sentences(folder), dict[str, None]()
-    for name, texts in sources.items():
-        distinct = list(dict.fromkeys(" ".join(text.split()) for text in texts))
-        fit = [text for text in distinct if len(text) > 8 and text.lower() not in refused and text not in chosen]
-        share = generator.sample(fit, min(SHORT_SHARES[name], len(fit)))
-        print(f"{name}: {len(share):,} of {len(fit):,}")
-        chosen |= dict.fromkeys(share)
-    sentences = list(chosen)
-    generator.shuffle(sentences)
-    return sentences
+    return shuffled_shares(sources, SHORT_SHARES, sts_sentences(folder), random.Random(seed), longer_than=8)
 
 
 def gather_mixed(folder: Path, seed: int) -> list[str]:
@@ -69,11 +60,24 @@ def gather_mixed(folder: Path, seed: int) -> list[str]:
         "tweets": tweets(folder),
         "queries": queries(read_lines(encyclopedia), generator),
     }
-    refused, chosen = sts_sentences(folder), dict[str, None]()
+    return shuffled_shares(sources, MIXED_SHARES, sts_sentences(folder), generator, longer_than=5)
+
+
+def shuffled_shares(
+    sources: Mapping[str, Iterable[str]],
+    shares: Mapping[str, int],
+    refused: Container[str],
+    generator: random.Random,
+    longer_than: int,
+) -> list[str]:
+    """A sample of each source, at most its share and no text twice, shuffled together."""
+    chosen: dict[str, None] = {}
     for name, texts in sources.items():
         distinct = list(dict.fromkeys(" ".join(text.split()) for text in texts))
-        fit = [text for text in distinct if len(text) > 5 and text.lower() not in refused and text not in chosen]
-        share = generator.sample(fit, min(MIXED_SHARES[name], len(fit)))
+        fit = [
+            text for text in distinct if len(text) > longer_than and text.lower() not in refused and text not in chosen
+        ]
+        share = generator.sample(fit, min(shares[name], len(fit)))
         print(f"{name}: {len(share):,} of {len(fit):,}, {sum(map(len, share)) / max(1, len(share)):.0f} characters")
         chosen |= dict.fromkeys(share)
     mixed = list(chosen)

@@ -23,10 +23,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from running import machine
+from running import machine, write_results
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results"
 NUMBERS = "--max-steps 60 --eval-every 1000 --dtype float32"
 TRAINING = f"--student teacher:3 --sentences text --teacher-vectors text --batch-size 64 {NUMBERS}"
 WORKS = {
@@ -76,9 +75,8 @@ def main() -> None:
             subprocess.run([*git, "worktree", "remove", "--force", str(trees["older"])], check=True)
     threads = os.environ.get("OMP_NUM_THREADS", str(os.cpu_count()))
     document = {"machine": machine(), "threads": threads, "commits": commits, "rows": rows}
-    (RESULTS / "older_commit.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     text = table(rows, commits, threads)
-    (RESULTS / "older_commit.md").write_text(text, encoding="utf-8")
+    write_results("older_commit", document, text)
     print(text)
 
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from corpus_texts import Near, plain
+from running import read_results, write_results
 
-RESULTS = Path(__file__).parent / "results"
 # Of fewer words, sentences that share most of them are often about nothing in common.
 FEWEST = 5
 SHARE = 0.8
@@ -103,14 +103,13 @@ def main() -> None:
     options = parser.parse_args()
     sets = test_sets(options.data)
     sizes = {name: len(texts) for name, texts in sets.items()}
-    file = RESULTS / "overlap.json"
-    found = kept(json.loads(file.read_text(encoding="utf-8")), sizes) if file.is_file() else {}
+    before = read_results("overlap")
+    found = kept(before, sizes) if before else {}
     for path in options.texts:
         files = sorted([*path.glob("*.txt"), *path.glob("*.txt.gz")]) if path.is_dir() else [path]
         found[path.stem] = overlaps(sets, chain.from_iterable(map(read_lines, files)))
     table = HEADER + markdown(sizes, found)
-    file.write_text(json.dumps({"texts": sizes, "found": found}, indent=1) + "\n", "utf-8")
-    file.with_suffix(".md").write_text(table, encoding="utf-8")
+    write_results("overlap", {"texts": sizes, "found": found}, table)
     print(table)
 
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from running import machine, sentcompress
+from running import machine, sentcompress, write_results
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
@@ -48,7 +48,6 @@ from sentcompress.store import WorkDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "recipes"
-RESULTS = Path(__file__).parent / "results"
 # Layers of the embedded teacher (it has six) that stand in for a checkpoint; other models are the teacher itself.
 LAYERS = {
     "tinybert": 1,
@@ -342,9 +341,8 @@ def main() -> None:
         print(key, result.get("error") or f"{result.get('seconds')} s", flush=True)
     found = results.read()
     document = {"machine": machine(), "steps": None if given.full else given.steps, "variants": found}
-    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     size = "at full size" if given.full else f"in miniature, {given.steps} steps"
-    (RESULTS / f"{name}.md").write_text(as_markdown(found, size), encoding="utf-8")
+    write_results(name, document, as_markdown(found, size))
 
 
 if __name__ == "__main__":

@@ -19,13 +19,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from running import machine, sentcompress
+from running import RESULTS, machine, sentcompress
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.store import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 PROOF = RESULTS / "proof"
 INDEXES = "flat,ivf,ivfpq,pq,hnsw,sq8,fp16,binary"
 TASKS = ("MR", "SUBJ", "TREC", "MRPC")

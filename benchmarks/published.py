@@ -25,7 +25,6 @@ benchmarks/results/published.json and .md, and the table of docs/published-stude
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import shutil
@@ -39,7 +38,7 @@ import torch
 from compress_documents import as_collection
 from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
 from published_page import FLOAT32, PAGES, STS, page, with_table
-from running import facts, machine
+from running import facts, machine, read_results, write_results
 
 from sentcompress.corpora.sts import read_dev
 from sentcompress.evaluation.metrics import NDCG, SPEARMAN
@@ -55,7 +54,6 @@ from sentcompress.published import PUBLISHED
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.store import WorkDirectory
 
-RESULTS = Path(__file__).parent / "results"
 DIMENSIONS = 128
 TEXT, TEXT_WORDS = "text", 400_000
 WIKIPEDIA, ENDING = "wikipedia_en_sample.txt.gz", ".txt.gz"
@@ -232,10 +230,7 @@ def main() -> None:
     texts, called = [asked.data / "corpus" / WIKIPEDIA], WIKIPEDIA
     if asked.text:
         texts, called = sorted(one for one in asked.text.glob(f"*{ENDING}") if one.name != UNSEEN), "the training text"
-    file = RESULTS / "published.json"
-    document: dict[str, Any] = {"models": {}, "text": ""}
-    if file.is_file():
-        document = json.loads(file.read_text(encoding="utf-8"))
+    document = read_results("published", {"models": {}, "text": ""})
     forms = [form for form in FORMS if not asked.form or form.title in asked.form]
     names = [name for name in known if not asked.model or name in asked.model]
     measured = document["models"]
@@ -250,17 +245,16 @@ def main() -> None:
             before = measured.get(name, {})
             measured[name] = measure(name, asked.data, quora, asked.work, forms, before)
             document["models"] = {one: measured[one] for one in known if one in measured}
-            write(document, file)
+            write(document)
     if "speed" in steps:
         document["speed"] = speed(names, asked.data, asked.work, asked.threads, asked.rounds)
-        write(document, file)
+        write(document)
     print(page(document))
 
 
-def write(document: Mapping[str, Any], file: Path) -> None:
+def write(document: Mapping[str, Any]) -> None:
     """Write the results so far, and their table in the pages."""
-    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    file.with_suffix(".md").write_text(page(document), encoding="utf-8")
+    write_results("published", document, page(document))
     for one in PAGES:
         one.write_text(with_table(one.read_text(encoding="utf-8"), document), encoding="utf-8")
 

@@ -11,18 +11,16 @@ work directory are skipped. Writes benchmarks/results/quora_claim.json and quora
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from running import facts, machine
+from running import facts, machine, write_results
 
 from sentcompress.evaluation.metrics import INDEX_BYTES, MRR, SEARCH_TIME
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select, value_of
 
-RESULTS = Path(__file__).parent / "results"
 METRIC, TIME = MRR, SEARCH_TIME
 PAPER = "--nlist 1024 --nprobe 5"
 TOGETHER = "flat,ivf,hnsw,sq8,fp16,pq,ivfpq,binary"
@@ -142,11 +140,9 @@ def main() -> None:
         result = facts(f"{asked} --name quora-claim-{run}-{options.student}", options.work)
         student = result["model"]["label"]
         found += rows(run, f"sentcompress {asked}", result)
-    RESULTS.mkdir(exist_ok=True)
     table = HEADER + markdown(found, student)
     document = {"machine": machine(), "best": best(found, student), "rows": found}
-    (RESULTS / "quora_claim.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "quora_claim.md").write_text(table, encoding="utf-8")
+    write_results("quora_claim", document, table)
     print(table)
 
 

@@ -28,7 +28,7 @@ from unittest import mock
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a killed rank is no news
 
 import torch
-from running import machine
+from running import machine, write_results
 from safetensors.torch import load_file
 
 from sentcompress.commands.distill import Params as Distill
@@ -45,7 +45,6 @@ from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.training import deploy, loop, selection
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 SENTENCES, TRIPLETS = 300, 90
 Numbers = dict[str, Any]
 
@@ -236,8 +235,7 @@ def main() -> None:
     with mock.patch.object(deploy, "score_of", equal), mock.patch.object(selection, "score_of", equal):
         rows = measure(asked.steps, asked.lr, asked.kills)
     document = {"steps": asked.steps, "lr": asked.lr, "machine": machine(), "rows": rows}
-    (RESULTS / "ranks.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "ranks.md").write_text(page(document), encoding="utf-8")
+    write_results("ranks", document, page(document))
     print(page(document))
 
 

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: running a command as a user would, and naming the machine."""
+"""What the scripts of this folder share: running a command as a user would, naming the machine, keeping results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def sentcompress(words: str, work: Path, jobs: int = 1) -> dict[str, Any]:
@@ -38,3 +41,17 @@ def machine() -> dict[str, Any]:
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
     return {"processor": processor, "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+def read_results(name: str, default: Mapping[str, Any] | None = None, folder: Path = RESULTS) -> dict[str, Any]:
+    """What an earlier run wrote; without one, the default."""
+    file = folder / f"{name}.json"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else dict(default or {})
+    return found
+
+
+def write_results(name: str, document: Mapping[str, Any], page: str, folder: Path = RESULTS) -> None:
+    """Write NAME.json, and the same for readers as NAME.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (folder / f"{name}.md").write_text(page, encoding="utf-8")

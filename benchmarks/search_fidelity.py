@@ -15,7 +15,6 @@ Writes benchmarks/results/search_fidelity.json and .md.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from running import machine
+from running import RESULTS, machine, write_results
 from scipy.stats import spearmanr
 
 from sentcompress.corpora.collection_folders import collection_data_set
@@ -51,7 +50,6 @@ from sentcompress.passages.queries import make_queries
 from sentcompress.passages.words import words_of
 from sentcompress.published import PUBLISHED
 
-RESULTS = Path(__file__).parent / "results"
 TEACHER = "teacher"
 # Untrained shapes of the teacher.
 SHAPES = {
@@ -301,10 +299,8 @@ def main() -> None:
     only = [name for name in given.only.split("|") if name]
     found = run(given.data, given.work, given.documents, only)
     limited = f" --documents {given.documents}" if given.documents else ""
-    given.results.mkdir(parents=True, exist_ok=True)
-    (given.results / "search_fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     text = page(found, f"benchmarks/search_fidelity.py DATA{limited}")
-    (given.results / "search_fidelity.md").write_text(text, encoding="utf-8")
+    write_results("search_fidelity", found, text, given.results)
     print(text)
 
 

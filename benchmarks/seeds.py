@@ -12,7 +12,6 @@ benchmarks/results/seeds.json and .md.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import statistics
 from collections.abc import Mapping
@@ -21,12 +20,10 @@ from pathlib import Path
 
 from compress_documents import as_collection
 from published import AS_IT_IS, command_lines, scores_of
-from running import facts
+from running import facts, write_results
 from sources import ENDING, families, searched, split
 
 from sentcompress.models.sources import EMBEDDED
-
-RESULTS = Path(__file__).parent / "results"
 
 Figures = dict[str, float]
 
@@ -93,8 +90,7 @@ def main() -> None:
     for model in asked.model:
         of_sources = decided(model, asked.held, asked.sources)
         found[label(model)] = {**reported(model, asked.data, quora, asked.work), **of_sources}
-        (RESULTS / "seeds.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        (RESULTS / "seeds.md").write_text(page(found), encoding="utf-8")
+        write_results("seeds", found, page(found))
     print(page(found))
 
 

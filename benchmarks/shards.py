@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from memory_million import ROOT
-from running import machine
+from running import machine, write_results
 
-RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "tests"))
 WIDTH = 32
 # Kills come within this time after the start, until a shard has ended; then within the time of the fastest.
@@ -292,8 +291,7 @@ def main() -> None:
         "commands": measured.commands,
         "bytes_equal_those_of_one_run": equal,
     }
-    (RESULTS / f"{asked.name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / f"{asked.name}.md").write_text(page(document), encoding="utf-8")
+    write_results(asked.name, document, page(document))
     print(page(document))
     if equal and not all(equal.values()):
         raise SystemExit("the bytes differ")

@@ -15,13 +15,12 @@ from unittest import mock
 import torch
 from host_waits import HostWaits
 from random_training import TINY, make_encoder, make_texts, make_training
-from running import machine
+from running import RESULTS, machine
 from torch.profiler import ProfilerActivity, profile
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.training.loop import LOOK_EVERY
 
-RESULTS = Path(__file__).resolve().parent / "results"
 # Operations that launch nothing, if nothing else is inside them. The CPU's versions of operations on lists of tensors
 # read numbers, which those of a GPU leave on the device.
 FREE = {

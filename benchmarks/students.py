@@ -24,7 +24,7 @@ from typing import Any
 
 from method_corpus import gather_mixed, gather_short
 from proof import INDEXES, commands
-from running import facts, machine, sentcompress
+from running import facts, machine, read_results, sentcompress, write_results
 
 from sentcompress.evaluation.metrics import MRR, NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
@@ -32,7 +32,6 @@ from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
 from sentcompress.models.catalog import find_model
 from sentcompress.store import WorkDirectory
 
-RESULTS = Path(__file__).parent / "results"
 SHORT = "--sentences short --teacher-vectors short --schedule cosine --dropout 0 --dtype bfloat16 --lr 5e-4 --dev {dev}"
 # Sentences as squared distances of unit vectors, and a token term of about an eighth of that; `relation` is what
 # keeps the order of neighbours. Batches of 4,096 tokens hold 18 paragraphs or 256 short sentences.
@@ -141,8 +140,7 @@ def main() -> None:
             sentcompress(f"{command} --name {name}", work)
         trained[name] = json.loads((work / "students" / name / "manifest.json").read_text(encoding="utf-8"))
         measured[name] = measure(name, data, work)
-    results = RESULTS / "students.json"
-    before = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {"training": {}, "rows": []}
+    before = read_results("students", {"training": {}, "rows": []})
     training, scores = before["training"], {row["model"]: row for row in before["rows"]}
     for name, manifest in trained.items():
         training[name] = {key: manifest[key] for key in ("parameters", "facts")}
@@ -152,9 +150,7 @@ def main() -> None:
     document = {"machine": machine(), "training": {name: training[name] for name in known}, "rows": rows}
     parameters = {name: training[name]["facts"]["parameters"] for name in known}
     parameters["teacher"] = find_model(WorkDirectory(work), "embedded").load().count_parameters()
-    RESULTS.mkdir(exist_ok=True)
-    results.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "students.md").write_text(HEADER + table(rows, parameters), encoding="utf-8")
+    write_results("students", document, HEADER + table(rows, parameters))
     print(table(rows, parameters))
 
 

@@ -15,7 +15,6 @@ directories is skipped, so an interrupted run resumes. Writes benchmarks/results
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -23,10 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from running import facts, machine, sentcompress
+from running import RESULTS, facts, machine, read_results, sentcompress, write_results
 from sources import ENDING, searched, split
 
-RESULTS = Path(__file__).parent / "results"
 TEXT = ".txt.gz"
 VECTORS = "general-wide"
 UNSEEN, SEEN = ("law",), ("books", "commands", "medicine", "titles")
@@ -219,10 +217,9 @@ def main() -> None:
     chosen = asked.only.split(",") if asked.only else [one.name for one in TRIES]
     if unknown := set(chosen) - {one.name for one in TRIES}:
         parser.error(f"no such try: {', '.join(sorted(unknown))}")
-    file = asked.results / "tries.json"
-    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"rows": {}}
+    document = read_results("tries", {"rows": {}}, asked.results)
     if document.get("steps", asked.steps) != asked.steps:
-        parser.error(f"{file} has tries of {document['steps']} steps: use as many, or another --results")
+        parser.error(f"{asked.results} has tries of {document['steps']} steps: use as many, or another --results")
     for one in TRIES:
         if one.name not in chosen:
             continue
@@ -230,8 +227,7 @@ def main() -> None:
         row["fidelity"] = measured(one, asked.corpus, asked.work, asked.sources)
         document |= {"steps": asked.steps, "machine": machine()}
         document["rows"][one.name] = row
-        file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        file.with_suffix(".md").write_text(markdown(document["rows"], document), encoding="utf-8")
+        write_results("tries", document, markdown(document["rows"], document), asked.results)
     print(markdown(document["rows"], document))
 
 
