@@ -98,20 +98,24 @@ class HeldText:
             )
 
 
-def batches(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+def batches(
+    items: Iterable[Item], count: int, size: Callable[[Item], int], most: int | None = None
+) -> Iterator[list[Item]]:
     """The items in lists of `count`, or fewer if they are large.
 
     Args:
         items: consumed one batch at a time.
         count: the maximum number of items in a batch.
-        size: returns the characters of an item; a batch ends when it reaches BATCH_CHARACTERS.
+        size: returns the characters of an item.
+        most: a batch ends when it reaches this many characters; by default BATCH_CHARACTERS.
     """
+    most = most or BATCH_CHARACTERS
     batch: list[Item] = []
     characters = 0
     for item in items:
         batch.append(item)
         characters += size(item)
-        if len(batch) == count or characters >= BATCH_CHARACTERS:
+        if len(batch) == count or characters >= most:
             yield batch
             batch, characters = [], 0
     if batch:

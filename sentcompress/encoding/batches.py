@@ -9,11 +9,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.corpora.text_files import batches
 from sentcompress.models.token_batches import TokenRows, by_length
 from sentcompress.progress import Task
 
@@ -70,18 +72,34 @@ def windows(
         sentences, characters: a window ends when it reaches one of them; by default WINDOW_SENTENCES and
             WINDOW_CHARACTERS.
     """
-    sentences, characters = sentences or WINDOW_SENTENCES, characters or WINDOW_CHARACTERS
-    window: list[str] = []
-    size = 0
-    for chunk in chunks:
-        for text in chunk:
-            window.append(text)
-            size += len(text)
-            if len(window) == sentences or size >= characters:
-                yield window
-                window, size = [], 0
-    if window:
-        yield window
+    texts = chain.from_iterable(chunks)
+    return batches(texts, sentences or WINDOW_SENTENCES, len, characters or WINDOW_CHARACTERS)
+
+
+def encode_distinct(
+    stream: Callable[[Iterable[Sequence[str]], Task | None], Iterator[npt.NDArray[np.float32]]],
+    dimension: int,
+    texts: Sequence[str],
+    task: Task | None,
+) -> npt.NDArray[np.float32]:
+    """Vectors of N texts in their order, [N, dimension]; each distinct text is encoded once.
+
+    Args:
+        stream: the `stream` of an Embedder, which yields [n, dimension].
+        task: counts texts.
+    """
+    index: dict[str, int] = {}
+    places = [index.setdefault(text, len(index)) for text in texts]
+    vectors = np.empty((len(index), dimension), dtype=np.float32)
+    done = 0
+    for part in stream([list(index)], task):
+        vectors[done : done + len(part)] = part
+        done += len(part)
+    if len(index) == len(texts):
+        return vectors
+    if task:
+        task.advance(len(texts) - len(index))
+    return vectors[places]
 
 
 def tokenized(

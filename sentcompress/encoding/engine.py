@@ -11,7 +11,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, plan_batches, prefetch, tokenized, windows
+from sentcompress.encoding.batches import (
+    TokenizedWindow,
+    WindowProgress,
+    encode_distinct,
+    plan_batches,
+    prefetch,
+    tokenized,
+    windows,
+)
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.encoding.linear import OneDnnLinear
 from sentcompress.models.devices import pick_device, to_device
@@ -83,18 +91,7 @@ class EncodeEngine:
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> npt.NDArray[np.float32]:
         """Vectors of N texts in their order: [N, D]; `task` counts texts."""
-        index: dict[str, int] = {}
-        places = [index.setdefault(text, len(index)) for text in texts]
-        vectors = np.empty((len(index), self.dimension), dtype=np.float32)
-        done = 0
-        for part in self.stream([list(index)], task):
-            vectors[done : done + len(part)] = part
-            done += len(part)
-        if len(index) == len(texts):
-            return vectors
-        if task:
-            task.advance(len(texts) - len(index))
-        return vectors[places]
+        return encode_distinct(self.stream, self.dimension, texts, task)
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """Vectors of any number of texts in bounded memory.

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, prefetch, tokenized, windows
+from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, encode_distinct, prefetch, tokenized, windows
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -95,16 +94,7 @@ class GraphEmbedder:
         return GRAPHS[self.graph.runtime][1]
 
     def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
-        rows: dict[str, int] = {}
-        places = [rows.setdefault(text, len(rows)) for text in texts]
-        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
-        done = 0
-        for part in self.stream([list(rows)], task):
-            vectors[done : done + len(part)] = part
-            done += len(part)
-        if task:
-            task.advance(len(texts) - len(rows))
-        return vectors[places]
+        return encode_distinct(self.stream, self.dimension, texts, task)
 
     def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
         reader = self._reader
