@@ -40,10 +40,14 @@ class Plugin:
             return metadata.EntryPoint(self.name, self.place, "").load()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise InputError(
-                f"{self.name} of the package {self.package} cannot be loaded: {reason}",
-                f"update or remove {self.package}",
-            ) from error
+            raise self._fault(f"cannot be loaded: {reason}") from error
+
+    def unusable(self, reason: str) -> InputError:
+        """The error for an attribute that is not what its group needs."""
+        return self._fault(f"cannot be used: {self.place}{reason}")
+
+    def _fault(self, what: str) -> InputError:
+        return InputError(f"{self.name} of the package {self.package} {what}", f"update or remove {self.package}")
 
 
 def plugins(group: str, taken: Collection[str] = ()) -> Mapping[str, Plugin]:

@@ -149,11 +149,7 @@ def find_command(name: str) -> Command:
 def _added_command(plugin: Plugin) -> Command:
     command = getattr(plugin.load(), "COMMAND", None)
     if not isinstance(command, Command) or command.name != plugin.name or command.makes not in (None, "evaluations"):
-        raise InputError(
-            f"{plugin.name} of the package {plugin.package} cannot be used: {plugin.place}.COMMAND must be a Command "
-            "of that name that makes evaluations, or nothing",
-            f"update or remove {plugin.package}",
-        )
+        raise plugin.unusable(".COMMAND must be a Command of that name that makes evaluations, or nothing")
     return replace(command, module=plugin.place)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from sentcompress import plugins
-from sentcompress.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,10 +94,7 @@ def _find(name: str) -> Format:
     plugin = ADDED[name]
     kind = plugin.load()
     if not isinstance(kind, type) or not issubclass(kind, Format):
-        raise InputError(
-            f"{name} of the package {plugin.package} cannot be used: {plugin.place} is not a Format",
-            f"update or remove {plugin.package}",
-        )
+        raise plugin.unusable(" is not a Format")
     return kind()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sentcompress import plugins
-from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from sentcompress.methods.base import Method
@@ -88,8 +88,5 @@ def _added_class(plugin: plugins.Plugin) -> type[Method]:
 
     found = plugin.load()
     if not isinstance(found, type) or not issubclass(found, Method) or getattr(found, "stage", None) != "distill":
-        raise InputError(
-            f"{plugin.name} of the package {plugin.package} cannot be used: {plugin.place} is not a Method of distill",
-            f"update or remove {plugin.package}",
-        )
+        raise plugin.unusable(" is not a Method of distill")
     return found
