@@ -13,7 +13,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords, open_lines
 from sentcompress.corpora.text_sample import find_text_files, texts_of_files
 from sentcompress.json_documents import parse_json
-from sentcompress.store import Artifact, WorkDirectory, file_digest
+from sentcompress.store import Artifact, WorkDirectory, file_inputs
 
 SENTENCES = "sentences"
 
@@ -47,7 +47,7 @@ def find_named_texts(work: WorkDirectory, names: Sequence[str]) -> NamedTexts:
             paths.append(Path(name))
     files = find_text_files(paths)
     inputs = {artifact.reference: artifact.digest for artifact in artifacts}
-    inputs |= {f"file:{file.resolve()}": file_digest(file) for file in files}
+    inputs |= file_inputs(files)
     return NamedTexts(inputs, lambda: chain(*map(_texts, artifacts), texts_of_files(files, BadRecords())))
 
 

@@ -19,7 +19,7 @@ from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
-from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store import WorkDirectory, file_inputs
 
 # Fewer passages are all found among the first ten results.
 LEAST_PASSAGES = 11
@@ -137,8 +137,7 @@ def collection_source(folder: Path, split: str | None) -> SearchSource:
     if split is None:
         split = next((name for name in (*DEV, *splits) if name in splits), None)
     queries = queries_file(folder, split)
-    inputs = {f"file:{path.resolve()}": file_digest(path) for path in (corpus, queries)}
-    return SearchSource(folder.resolve().name, inputs, corpus, queries)
+    return SearchSource(folder.resolve().name, file_inputs((corpus, queries)), corpus, queries)
 
 
 def query_kinds(kinds: Iterable[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:

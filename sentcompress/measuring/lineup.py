@@ -18,7 +18,7 @@ from sentcompress.models.catalog import NamedModel
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.plain_text import shell_word
-from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store import WorkDirectory, file_inputs
 
 FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
 
@@ -45,7 +45,7 @@ def _find_graph(work: WorkDirectory, model: NamedModel, file: str) -> Graph | No
     path = model.source.path / file
     if path.is_file():
         # The digest of a model folder does not include its graphs.
-        return Graph(model.source.path, {f"file:{path.resolve()}": file_digest(path)})
+        return Graph(model.source.path, file_inputs([path]))
     for export in work.newest("exports"):
         # The inputs alone do not tell: the model of a router's documents is one of them.
         is_of = export.parameters.get("model") == model.reference

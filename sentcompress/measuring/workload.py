@@ -11,7 +11,7 @@ from sentcompress.corpora.sts import read_sts
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
-from sentcompress.store import Artifact, file_digest
+from sentcompress.store import Artifact, file_inputs
 
 STS_B = "STS-B"
 # SimTDE's speed protocol: every pair of STS-B's test split, both sentences one at a time, the mean of three passes.
@@ -46,7 +46,7 @@ def of_lines(path: Path, count: int, single: int, seed: int) -> Workload:
     drawn = sample_texts((line for line in lines if line), count, seed).texts
     if not drawn:
         raise InputError(f"{path} has no line with text", "write one sentence per line")
-    return Workload(drawn, drawn[:single], {f"file:{path.resolve()}": file_digest(path)})
+    return Workload(drawn, drawn[:single], file_inputs([path]))
 
 
 def of_table(sentences: Artifact, count: int, single: int, seed: int) -> Workload:
@@ -70,5 +70,4 @@ def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
     subsets = sets[0].subsets
     both = [text for subset in subsets for pair in zip(subset.first, subset.second, strict=True) for text in pair]
     files = {path.resolve() for subset in subsets for path in subset.files}
-    inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
-    return Workload(sample_texts(both, count, seed).texts, both, inputs, len(sets[0]))
+    return Workload(sample_texts(both, count, seed).texts, both, file_inputs(sorted(files)), len(sets[0]))

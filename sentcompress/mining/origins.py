@@ -13,7 +13,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.mining.gathering import Gatherer, gather_collection, gather_pairs, gather_triplets
 from sentcompress.progress import Reporter
-from sentcompress.store import Artifact, WorkDirectory, file_digest
+from sentcompress.store import Artifact, WorkDirectory, file_inputs
 
 # The split of a collection that is mined by default; a test split is only mined on request.
 TRAIN = "train"
@@ -98,7 +98,7 @@ def file_digests(*paths: Path) -> dict[str, str]:
             near = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
             hint = did_you_mean(path.name, near)
             raise InputError(f"no such file: {path}", hint if hint.startswith("did you mean") else "give a file")
-    return {f"file:{path.resolve()}": file_digest(path) for path in paths}
+    return file_inputs(paths)
 
 
 def _data_set(folder: Path, split: str | None) -> DataSet:

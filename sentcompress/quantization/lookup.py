@@ -10,7 +10,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.catalog import NamedModel
 from sentcompress.plain_text import shell_word
 from sentcompress.quantization.quantizer import DOCUMENT, FOLDER, TENSORS, Quantizer, has_quantizer
-from sentcompress.store import WorkDirectory, file_digest, tree_digest
+from sentcompress.store import WorkDirectory, file_inputs, tree_digest
 
 AUTO = "auto"
 
@@ -63,7 +63,7 @@ def _folders(work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Path, Map
         document = own / FOLDER / DOCUMENT
         # The digest of an export covers its quantizer, and the document holds the SHA-256 of the other file.
         made_here = model.reference.startswith("exports/")
-        yield own / FOLDER, {} if made_here else {f"file:{document.resolve()}": file_digest(document)}
+        yield own / FOLDER, {} if made_here else file_inputs([document])
     for artifact in work.newest("quantizers"):
         fitted = artifact.facts["model"]
         if (fitted.get("reference"), fitted.get("digest")) == (model.reference, model.digest):

@@ -35,7 +35,7 @@ from sentcompress.store import (
     WorkDirectory,
     ancestors,
     chose_by_graded_pairs,
-    file_digest,
+    file_inputs,
     learnt_projection,
     name_part,
     students_of,
@@ -109,7 +109,7 @@ def _name(params: Params, model: str) -> str:
 def _of_files(params: Params, work: WorkDirectory, model: EmbedderSource) -> _Source:
     files = find_text_files(params.text)
     name = ", ".join(path.resolve().name for path in params.text)
-    inputs = {f"file:{path.resolve()}": file_digest(path) for path in files}
+    inputs = file_inputs(files)
     trained_on = {digest for one in ancestors(work, model.reference, model.digest) for digest in one.inputs.values()}
     seen = not trained_on.isdisjoint(inputs.values())
     return _Source(name, "the user's sentences", inputs, files, seen=seen)

@@ -34,7 +34,7 @@ from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantities import counted
-from sentcompress.store import MANIFEST, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
+from sentcompress.store import MANIFEST, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_inputs, name_part
 
 COMMAND = Params.command
 
@@ -93,7 +93,7 @@ def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
 
 
 def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Request:
-    inputs = {f"file:{path.resolve()}": file_digest(path) for path in data.files}
+    inputs = file_inputs(data.files)
     given = params.pairs or params.collection or params.entities
     assert given is not None
     resolved: dict[str, Any] = {"protocol": data.protocol, "data": given.resolve().name, "split": data.split}

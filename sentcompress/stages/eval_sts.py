@@ -25,7 +25,7 @@ from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
+from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs
 
 # The set on which alignment and uniformity are measured.
 BENCHMARK = "STS-B"
@@ -61,7 +61,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, EmbedderSource]) -> Request:
     subsets = [subset for found in sets for subset in found.subsets]
     files = {path.resolve() for subset in subsets for path in subset.files}
-    inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
+    inputs = file_inputs(sorted(files))
     inputs |= dict(subset.hub for subset in subsets if subset.hub)
     for model in models.values():
         inputs |= model.inputs

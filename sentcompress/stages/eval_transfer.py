@@ -34,7 +34,7 @@ from sentcompress.evaluation.transfer import (
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import Artifact, Request, WorkDirectory, file_digest
+from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs
 
 # The positive class for F1 in pair tasks.
 PARAPHRASE = "1"
@@ -62,7 +62,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource]) -> Request:
     files = {path.resolve() for task in tasks for split in task.splits.values() for path in split.files}
-    inputs = {f"file:{path}": file_digest(path) for path in sorted(files)}
+    inputs = file_inputs(sorted(files))
     for model in models.values():
         inputs |= model.inputs
     resolved = {"tasks": [task.name for task in tasks], **{role: model.reference for role, model in models.items()}}

@@ -39,7 +39,7 @@ from sentcompress.store import (
     Request,
     WorkDirectory,
     ancestors,
-    file_digest,
+    file_inputs,
 )
 
 CARD = "README.md"
@@ -183,8 +183,7 @@ def _request(
 ) -> Request:
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
-    inputs |= {f"file:{path}": file_digest(path) for path in sorted(files)}
-    inputs |= {f"file:{params.notes.resolve()}": file_digest(params.notes)} if params.notes is not None else {}
+    inputs |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
     inputs |= calibration.inputs if calibration else {}
     inputs |= {documents.reference: documents.digest} if documents else {}
     resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}

@@ -22,7 +22,7 @@ from sentcompress.passages.scan import ScanCounts, read_units, scan
 from sentcompress.passages.writing import WritePlan, WrittenCounts, write_documents
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_inputs
 
 DEFAULT_NAME = "main"
 # Fewer passages leave nothing to measure; fewer documents are held out by section.
@@ -48,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _request(params: Params, inputs: list[Input]) -> Request:
-    queries = {f"file:{path.resolve()}": file_digest(path) for path in params.queries}
+    queries = file_inputs(params.queries)
     digests = {given.reference: given.digest for given in inputs} | queries
     # Listed again because their order determines the order of the texts.
     resolved = {"inputs": [given.reference for given in inputs], "queries": [*queries]}

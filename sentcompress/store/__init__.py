@@ -36,6 +36,7 @@ from sentcompress.store.manifests import (
     Artifact,
     damaged,
     file_digest,
+    file_inputs,
     installed_libraries,
     tree_digest,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "chose_by_graded_pairs",
     "damaged",
     "file_digest",
+    "file_inputs",
     "installed_libraries",
     "is_being_written",
     "is_data",

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -252,6 +252,11 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, as 64 hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def file_inputs(paths: Iterable[Path]) -> dict[str, str]:
+    """Files as inputs of a request: digest by reference, `file:<absolute path>`."""
+    return {f"file:{path.resolve()}": file_digest(path) for path in paths}
 
 
 def tree_digest(paths: Mapping[str, Path]) -> str:

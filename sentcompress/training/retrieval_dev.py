@@ -18,7 +18,7 @@ from sentcompress.errors import UsageError
 from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.progress import Reporter
-from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store import WorkDirectory, file_inputs
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
 from sentcompress.training.search_dev import DocumentsDev, Tokenize, documents_dev
 
@@ -81,8 +81,7 @@ def dev_digests(path: Path) -> dict[str, str]:
     Raises:
         InputError: if it is a folder, but not a collection with a dev split.
     """
-    files = dev_collection(path).files if path.is_dir() else (path,)
-    return {f"file:{file.resolve()}": file_digest(file) for file in files}
+    return file_inputs(dev_collection(path).files if path.is_dir() else (path,))
 
 
 @dataclass(frozen=True)
