@@ -7,9 +7,18 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Device, EncodingDtype, EncodingTokens, Hub, Model, Runtime, Sharded
+from sentcompress.commands.shared import (
+    PLAIN_STORES,
+    Device,
+    EncodingDtype,
+    EncodingTokens,
+    Hub,
+    Model,
+    Runtime,
+    Sharded,
+)
 
-STORES = ("float32", "float16", "int8", "int4", "binary", "pq", "quantizer")
+STORES = (*PLAIN_STORES, "int8", "int4", "binary", "pq", "quantizer")
 SUFFIXES = (".npy", ".parquet")
 
 

@@ -9,7 +9,8 @@ from sentcompress.commands.options import MODEL, Opt, Options
 from sentcompress.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-STORES = ("float32", "float16")
+# Vectors as a model gives them.
+PLAIN_STORES = ("float32", "float16")
 A_MODEL = "teacher, a student or export, a published student such as general-9m, embedded, a folder, or a hub name"
 
 NEWEST_STUDENT = "the newest student"
@@ -41,7 +42,7 @@ Runtime = Annotated[
     str,
     Opt("How --model runs: torch, or an ONNX graph of its export: onnx (float32) or onnx-int8.", choices=RUNTIMES),
 ]
-Store = Annotated[str, Opt("Number format of the stored vectors: float32 or float16.", choices=STORES)]
+Store = Annotated[str, Opt("Number format of the stored vectors: float32 or float16.", choices=PLAIN_STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines, and files in folders, that cannot be read.")]

@@ -21,9 +21,9 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+from sentcompress.commands.shared import STDIN
 from sentcompress.errors import InputError
 
-STDIN = "-"
 COMPRESSED = (".gz", ".zst")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

@@ -14,6 +14,7 @@ from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed, require
+from sentcompress.models.sources import GATED
 
 CHOICES = "check the path; without a network, give a folder, or a file: jsonl, csv, tsv, parquet or text"
 
@@ -74,9 +75,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     except errors.RevisionNotFoundError:
         raise InputError(f"the data set {name} has no revision {revision!r}", "check `revision`") from None
     except errors.GatedRepoError:
-        raise InputError(
-            f"the data set {name} is gated on the hub", "accept its terms there and set HF_TOKEN"
-        ) from None
+        raise InputError(f"the data set {name} is gated on the hub", GATED) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise InputError(f"no file or folder {name} here, and no data set of that name on the hub", CHOICES) from None
     except errors.OfflineModeIsEnabled:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from sentcompress.commands.shared import STDIN
 from sentcompress.corpora.byte_streams import (
     COMPRESSED,
-    STDIN,
     ByteSource,
     as_source,
     format_extension,
@@ -35,10 +35,10 @@ from sentcompress.corpora.markup import MARKUP
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
+from sentcompress.models.sources import HUB_PREFIX
 from sentcompress.progress import Reporter
 from sentcompress.store import Artifact, WorkDirectory
 
-HUB_PREFIX = "hub:"
 # A configuration can follow: nyu-mll/glue:qqp.
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+(:[\w.-]+)?)?")
 

@@ -28,13 +28,14 @@ from sentcompress.corpora.text_files import BadRecords, HeldText
 from sentcompress.errors import InputError
 
 SPLITS = ("train", "dev", "test")
+STS_B = "STS-B"
 FORM = "a line is score<TAB>sentence1<TAB>sentence2"
 # Files of ours in a folder. Not .txt: SentEval's folder has many other files with that extension.
 EXTENSIONS = ("tsv", "tab")
 # Every name under which a published set is found -> the name that papers print.
 KNOWN_SETS = {
     **{f"sts{year}": f"STS{year}" for year in (12, 13, 14, 15, 16)},
-    **dict.fromkeys(("stsb", "stsbenchmark", "stsbench"), "STS-B"),
+    **dict.fromkeys(("stsb", "stsbenchmark", "stsbench"), STS_B),
     **dict.fromkeys(("sick", "sickr"), "SICK-R"),
 }
 # Graded pairs of the published test sets. Copies of other sizes are in circulation, and their scores are not

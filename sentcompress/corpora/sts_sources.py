@@ -16,10 +16,10 @@ from pathlib import Path
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
 from sentcompress.corpora.delimited import find_columns, too_few_columns
 from sentcompress.corpora.hub import HubInput, hub_input
-from sentcompress.corpora.inputs import HUB_PREFIX
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
 from sentcompress.errors import InputError
+from sentcompress.models.sources import HUB_PREFIX
 from sentcompress.quantities import counted
 
 COLUMNS = ("score", "sentence1", "sentence2")

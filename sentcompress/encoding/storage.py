@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from sentcompress.quantization.quantizer import Quantizer
 
-PLAIN = ("float32", "float16")
-
 
 @dataclass(frozen=True)
 class Storage:

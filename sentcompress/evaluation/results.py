@@ -19,6 +19,7 @@ from sentcompress.store import Artifact, Build, damaged, is_data
 
 FILE = "result.json"
 ROLES = (MODEL, COMPARE)
+TEST = "test"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Evaluation:
     def statement(self) -> str:
         """The protocol in words."""
         return str(self.facts["protocol"]["statement"])
+
+    @property
+    def split(self) -> str:
+        """The split of the data set that was scored; TEST if the protocol names none."""
+        return str(self.facts["protocol"].get("split", TEST))
 
     @property
     def models(self) -> dict[str, Mapping[str, Any]]:

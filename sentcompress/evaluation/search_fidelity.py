@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.similarity import normalized
 
-CUTOFF = 10
 GRADING = "linear"
 # Cosines of a block of queries with all documents: at most 64 MB, or one query at a time.
 BLOCK = 2**24

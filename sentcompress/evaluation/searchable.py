@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from sentcompress.errors import InputError
 from sentcompress.evaluation.similarity import Floats, UndefinedError, normalized
+from sentcompress.models.model_files import UNUSABLE
 from sentcompress.numeric import at_most
 
 
@@ -36,6 +37,6 @@ def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> 
     if not at_most(float(lengths.max(initial=0)), longest):
         raise InputError(
             f"{label} cannot be searched: its vectors contain NaN or infinity, or are longer than {longest:g}",
-            "copy or download the model again, or choose another one",
+            UNUSABLE,
         )
     return vectors.astype(np.float32, copy=False), int(np.count_nonzero(lengths == 0))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.commands.eval_transfer import SEED
 from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.numeric import at_most
 
@@ -27,8 +28,6 @@ MAX_ITERATIONS = 1000
 # From 1e37 on, lbfgs makes no step in float32, and the classifier predicts a single class.
 LARGEST = 1e30
 TOO_LARGE = f"the model's vectors, or the products of two, are too large for a classifier (above {LARGEST:g})"
-# SentEval's seed.
-SEED = 1111
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.sts import read_sts
+from sentcompress.corpora.sts import STS_B, read_sts
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
 from sentcompress.store import Artifact, file_inputs
 
-STS_B = "STS-B"
 # SimTDE's speed protocol: every pair of STS-B's test split, both sentences one at a time, the mean of three passes.
 SIMTDE_PAIRS = 1379
 SIMTDE_ROUNDS = 3

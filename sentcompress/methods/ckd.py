@@ -11,15 +11,12 @@ from torch import Tensor, nn
 from sentcompress.methods.base import Method, Shapes, unit
 from sentcompress.methods.heads import discarded_head
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
-from sentcompress.methods.queue_logsumexp import queue_logsumexp
+from sentcompress.methods.queue_logsumexp import LONGEST_QUEUE, queue_logsumexp
 from sentcompress.methods.regression import distilcse_lr
 
 DETAILS = f"{PAPER}, section 4.2"
 RUN = f"{CODE}, ckd_contrastive_run.sh"
 SCRIPT = f"{CODE}, ckd_contrastive.py"
-
-# Maximum queue length: 40 GB at 1,024 dimensions.
-LARGEST = 10_000_000
 
 
 class CKD(Method):
@@ -65,7 +62,7 @@ class CKD(Method):
             "teacher vectors kept as negatives; 0 uses only the batch",
             f"{DETAILS}, and {RUN}",
             minimum=0,
-            maximum=LARGEST,
+            maximum=LONGEST_QUEUE,
         ),
         "temperature": Option(
             0.0,

@@ -13,15 +13,12 @@ from torch.nn import functional
 from sentcompress.methods.base import Method, Shapes, linear_head, unit
 from sentcompress.methods.hyperparameters import CODE, PAPER, TRAINER, Hyperparameters, Number, Option
 from sentcompress.methods.ibkd import TABLE, UNSUP
-from sentcompress.methods.queue_logsumexp import queue_products
+from sentcompress.methods.queue_logsumexp import LONGEST_QUEUE, queue_products
 
 TRAIN = f"{CODE}, train_student.py"
 
 # The normaliser is averaged over the pairs of this many random unit vectors: a standard error of about 0.2%.
 PROBES = 1024
-
-# Maximum memory size, per side.
-LARGEST = 10_000_000
 
 
 class CRD(Method):
@@ -64,7 +61,7 @@ class CRD(Method):
     )
     options: ClassVar[Mapping[str, Option]] = {
         "dim": Option(128, "output dimension of the heads A and B", TRAIN, minimum=1),
-        "memory": Option(16_384, "K, negatives per side", TRAIN, minimum=1, maximum=LARGEST),
+        "memory": Option(16_384, "K, negatives per side", TRAIN, minimum=1, maximum=LONGEST_QUEUE),
         "temperature": Option(0.07, "tau", TRAIN, minimum=1e-6),
         "normaliser": Option(
             0.0,

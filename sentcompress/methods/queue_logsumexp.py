@@ -17,6 +17,8 @@ from torch import Tensor
 CHUNK = 2048
 # On a GPU fewer and larger products are better: 256 MB of float32, a queue of 65,536 keys at once.
 CUDA_PRODUCTS = 2**26
+# Most keys that a method may keep: 40 GB at 1,024 dimensions.
+LONGEST_QUEUE = 10_000_000
 
 
 def queue_logsumexp(query: Tensor, keys: Tensor) -> Tensor:

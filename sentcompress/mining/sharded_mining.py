@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +14,12 @@ from sentcompress.corpora.sentence_table import SentenceTable, read_columns
 from sentcompress.errors import InputError
 from sentcompress.mining.gathering import Gathered
 from sentcompress.mining.miner import MiningCounts
-from sentcompress.mining.table import Mined, write_mined
+from sentcompress.mining.table import Mined, Write, write_mined
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Build
 from sentcompress.store.arrays import save_array
 
-Write = Callable[[str], AbstractContextManager[Path]]
 # The folder of the corpus in the plan.
 CORPUS = "corpus"
 QUERIES, PAIRS, OWN, NEGATIVES = "queries.parquet", "pairs.npy", "own.npy", "negatives.npy"

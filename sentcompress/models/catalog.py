@@ -9,9 +9,10 @@ from typing import Protocol
 from sentcompress.errors import MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, load_pooled
-from sentcompress.models.names import KINDS, STUDENT, TEACHER, TEACHER_VECTORS, meaning_of, no_such_model
+from sentcompress.models.names import KINDS, STUDENT, TEACHER, meaning_of, no_such_model
 from sentcompress.models.sources import EMBEDDED, ModelSource, comes_along, resolve
 from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part
+from sentcompress.store.request import TEACHER_VECTORS
 
 MODEL_FOLDER = "model"
 

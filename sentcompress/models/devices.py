@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sentcompress.commands.shared import DTYPES
 from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.ranks.launch import local_rank
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def pick_device(name: str = "auto") -> torch.device:

@@ -99,7 +99,7 @@ def choose_dtype(
     """The number format to compute in, and the reason: the requested one, the device's default, or the faster one.
 
     Args:
-        asked: one of `devices.DTYPES`.
+        asked: one of `commands.shared.DTYPES`.
         trial: returns the work to time in a given number format; called only if the choice is measured.
         verb: a verb for that work, such as "encodes".
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
+from sentcompress.store.manifests import LONGEST_NAME
 
 # The modules that can be read, as sentence-transformers calls them.
 TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
@@ -26,8 +27,10 @@ LFS_POINTER = b"version https://git-lfs"
 # Of a configuration and weights that do not belong together.
 OTHER_WEIGHTS = "copy or download the model again, with the configuration that belongs to its weights"
 DAMAGED = "copy or download the model folder again: it may be incomplete or damaged"
-# Limits of file systems, in bytes.
-LONGEST_NAME, LONGEST_PATH = 255, 1024
+# Of weights or vectors that are no numbers.
+UNUSABLE = "copy or download the model again, or choose another one"
+# Bytes of a path: the limit of common file systems.
+LONGEST_PATH = 1024
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ from sentcompress.errors import InputError, did_you_mean
 from sentcompress.models.sources import EMBEDDED, HUB_NAME, HUB_PREFIX, comes_along
 from sentcompress.published import PUBLISHED
 from sentcompress.store.request import KINDS as ARTIFACTS
+from sentcompress.store.request import TEACHER_VECTORS
 
 TEACHER = "teacher"
 STUDENT = "student"
-TEACHER_VECTORS = "teacher-vectors"
 # The kinds of artifacts that are models, in the order in which a name is looked up.
 KINDS = ("students", "exports")
 # The students of the papers.

@@ -17,6 +17,7 @@ from torch import Tensor
 from sentcompress.errors import InputError
 from sentcompress.models.checks import require_sound, unsound
 from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.model_files import UNUSABLE
 
 FILE = "projection.safetensors"
 Array = npt.NDArray[np.float32]
@@ -154,7 +155,7 @@ def _looked_over(pieces: Iterable[Floats]) -> Iterator[Floats]:
         if not np.isfinite(piece).all():
             raise InputError(
                 "the model returns vectors with NaN or infinity",
-                "copy or download the model again, or choose another one",
+                UNUSABLE,
             )
         yield piece
 

@@ -43,6 +43,8 @@ NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Before the name of a hub model, where a plain word would be taken for something else.
 HUB_PREFIX = "hub:"
+# The hint for what the hub gives only to those who agreed to its terms.
+GATED = "accept its terms there and set HF_TOKEN"
 
 
 def comes_along(name: str) -> bool:
@@ -179,7 +181,7 @@ def _download(name: str, revision: str | None) -> Path:
             f"the hub's {name} has no revision {revision!r}", "give a branch, tag or commit of it as `revision`"
         ) from None
     except errors.GatedRepoError:
-        raise InputError(f"{name} is gated on the hub", "accept its terms there and set HF_TOKEN") from None
+        raise InputError(f"{name} is gated on the hub", GATED) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", _offline_hint()) from None
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:

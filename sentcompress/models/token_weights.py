@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
-from sentcompress.models.model_files import DAMAGED, weight_files
+from sentcompress.models.model_files import DAMAGED, UNUSABLE, weight_files
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text_settings import TransformersTokenizer
 
@@ -107,9 +107,7 @@ def load_token_weights(folder: Path, tokens: int) -> Tensor:
     if len(weights) != tokens:
         raise InputError(f"{folder} has weights for {len(weights)} tokens, the tokenizer has {tokens}", DAMAGED)
     if not torch.isfinite(weights).all():
-        raise InputError(
-            f"{folder} has weights that are NaN or infinite", "copy or download the model again, or choose another one"
-        )
+        raise InputError(f"{folder} has weights that are NaN or infinite", UNUSABLE)
     return weights
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.models.sources import EMBEDDED_LABEL, embedded_instead
+from sentcompress.models.sources import EMBEDDED_LABEL, GATED, embedded_instead
 
 # Seconds to wait for an answer of the hub.
 TIMEOUT = 10.0
@@ -56,7 +56,7 @@ class HubLookup:
         except errors.RevisionNotFoundError:
             raise InputError(f"{known}, which has no revision {revision!r} on the hub", "check `revision`") from None
         except errors.GatedRepoError:
-            raise InputError(f"{known}, which is gated on the hub", "accept its terms there and set HF_TOKEN") from None
+            raise InputError(f"{known}, which is gated on the hub", GATED) from None
         except (errors.RepositoryNotFoundError, errors.HFValidationError):
             raise InputError(f"{known}, which the hub does not have", hint) from None
         except errors.OfflineModeIsEnabled:

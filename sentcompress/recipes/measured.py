@@ -12,14 +12,13 @@ from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
 from sentcompress.evaluation.metrics import SPEARMAN, recall_at
-from sentcompress.evaluation.results import Evaluation, read_evaluation
+from sentcompress.evaluation.results import TEST, Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
 from sentcompress.recipes.plan import Step
-from sentcompress.recipes.references import EVALUATIONS
 from sentcompress.recipes.rows import KEPT, Row
 from sentcompress.store import Artifact
+from sentcompress.store.request import EVALUATIONS
 
-TEST = "test"
 # The protocol of retrieval on entity pairs.
 ENTITIES = "entities"
 # The sets of which the papers print the mean, by the evaluation.
@@ -128,8 +127,8 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
     facts, protocol = evaluation.facts, evaluation.facts["protocol"]
     if facts.get("dataset", {}).get("protocol") == ENTITIES:
         return "the paper's entity pairs are not public"
-    if evaluation.name == "sts" and protocol.get("split") != (row.split or TEST):
-        return f"split {protocol.get('split')}"
+    if evaluation.name == "sts" and evaluation.split != (row.split or TEST):
+        return f"split {evaluation.split}"
     if evaluation.name == "sts" and protocol.get("aggregate") != "all":
         return f"aggregate {protocol.get('aggregate')}"
     if row.figure.data == MEAN and (others := _other_sets(row, evaluation, role)):

@@ -22,7 +22,6 @@ from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
 from sentcompress.corpora.documents_artifact import names_documents
-from sentcompress.corpora.inputs import HUB_PREFIX as DATA_PREFIX
 from sentcompress.corpora.inputs import is_hub_data
 from sentcompress.corpora.sts import read_dev
 from sentcompress.corpora.sts_sources import hub_names
@@ -169,7 +168,7 @@ def _data_sets(params: Any) -> Iterator[str]:
     read = getattr(params, "inputs", ()) if reads else getattr(params, "triplets", ())
     for name in map(str, read):
         if is_hub_data(name):
-            yield name.removeprefix(DATA_PREFIX).partition(":")[0]
+            yield name.removeprefix(HUB_PREFIX).partition(":")[0]
     for source in getattr(params, "sts", ()):
         for name in hub_names(source, getattr(params, "split", "test")):
             yield name.partition(":")[0]

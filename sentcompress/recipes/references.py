@@ -14,19 +14,18 @@ from sentcompress.commands.shared import NEWEST_STUDENT
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.errors import did_you_mean
-from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, TEACHER_VECTORS, is_teacher_layers, meaning_of
+from sentcompress.models.names import KINDS, PRESETS, STUDENT, TEACHER, is_teacher_layers, meaning_of
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
 from sentcompress.published import PUBLISHED
 from sentcompress.recipes.document import Recipe, Stage
 from sentcompress.recipes.placeholders import FromUser, placeholders
+from sentcompress.store.request import EVALUATIONS, TEACHER_VECTORS
 
 # In the name of a file of vectors, which evaluations take in place of a model.
 VECTORS = ".npy"
 # How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
 # `mse-minilm`.
 ALIKE = 0.85
-# The kind of artifact that an evaluation makes.
-EVALUATIONS = "evaluations"
 # Only the user can set this option.
 TRUST = "trust-remote-code"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sentcompress.corpora.sts import OFFICIAL_PAIRS
+from sentcompress.corpora.sts import OFFICIAL_PAIRS, STS_B
 from sentcompress.corpora.transfer import TASKS
 from sentcompress.errors import did_you_mean
 from sentcompress.evaluation.metrics import (
@@ -50,8 +50,8 @@ class Figure:
 FIGURES: Mapping[str, Figure] = {
     STS_MEAN: Figure("sts", SPEARMAN, MEAN),
     **{name: Figure("sts", SPEARMAN, name) for name in OFFICIAL_PAIRS},
-    "alignment": Figure("sts", ALIGNMENT, "STS-B"),
-    "uniformity": Figure("sts", UNIFORMITY, "STS-B"),
+    "alignment": Figure("sts", ALIGNMENT, STS_B),
+    "uniformity": Figure("sts", UNIFORMITY, STS_B),
     "MRR@10": Figure("retrieval", MRR),
     "nDCG@10": Figure("retrieval", NDCG),
     **{f"Recall@{cutoff}": Figure("retrieval", recall_at(cutoff)) for cutoff in (1, 10, 100, 1000)},

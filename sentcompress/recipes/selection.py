@@ -11,8 +11,9 @@ from sentcompress.commands.options import MODEL, Key, keys_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.errors import did_you_mean
-from sentcompress.models.names import KINDS, STUDENT, TEACHER, TEACHER_VECTORS
+from sentcompress.models.names import KINDS, STUDENT, TEACHER
 from sentcompress.recipes.plan import Step
+from sentcompress.store.request import TEACHER_VECTORS
 
 # What `--help` shows for an option that nothing stands for if it is left out.
 OFF = "none"

@@ -9,10 +9,10 @@ from html import escape
 from sentcompress.quantities import counted
 from sentcompress.reporting.drawing import COLOURS
 from sentcompress.reporting.evidence import Source
+from sentcompress.reporting.markdown import Numbers
 from sentcompress.reporting.parts import Chart, Report, Section, Table
 
 # Source -> its number in the list of sources.
-Numbers = Mapping[Source, int]
 # Words shorter than this many characters are not broken.
 SHORT = 30
 # Spaces in cells at which a line is not broken.

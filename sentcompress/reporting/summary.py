@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from sentcompress.evaluation.metrics import SPEED, WEIGHT_BYTES
 from sentcompress.evaluation.registry import EVALUATIONS
-from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.results import TEST, Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, share_kept, size_scores, sizes_of
 from sentcompress.evaluation.tables import kept_or_gained, ratio
 from sentcompress.json_documents import to_json
 from sentcompress.numeric import share
 from sentcompress.reporting.evidence import Evidence, Student
 
-TEST = "test"
 KEPT = "kept"
 # Evaluation, data set, metric.
 Measured = tuple[str, str, str]
@@ -195,7 +194,7 @@ def _size_lines(evidence: Evidence, about: Sequence[Evaluation]) -> Iterator[Ver
 
 def _counting(evaluation: Evaluation) -> Iterator[Score]:
     """Headline scores that represent a model: test split only, and float32 vectors of both sides by itself."""
-    if evaluation.facts["protocol"].get("split", TEST) != TEST:
+    if evaluation.split != TEST:
         return
     for score in evaluation.headlines():
         if score.data != MEAN and not (score.role == MODEL and evaluation.documents):

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.encode import Params
+from sentcompress.commands.shared import PLAIN_STORES, STDIN
 from sentcompress.commands.spelling import words
-from sentcompress.corpora.byte_streams import STDIN, ByteSource, as_source, spooled_source
+from sentcompress.corpora.byte_streams import ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharded_folder import QUANTIZER as PLANNED_QUANTIZER
-from sentcompress.encoding.storage import PLAIN, Storage
+from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.text_vectors import TextVectors, in_shards
 from sentcompress.encoding.token_counts import count_tokens, told_truncation
 from sentcompress.encoding.vector_folder import finished_folder, write_shard, writing_folder
@@ -34,7 +35,8 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantization.lookup import AUTO, FoundQuantizer, find_quantizer
+from sentcompress.quantization.choice import AUTO
+from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
 from sentcompress.store.atomic import check_place, written
 from sentcompress.store.lookup import is_sharded
@@ -91,7 +93,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     graph = None if params.runtime == TORCH else find_graph(model, params.runtime)
     quantizer = None
-    if params.store not in PLAIN:
+    if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
     with _opened(params, work, reporter) as texts:
         encoder = model.load()

@@ -19,9 +19,10 @@ from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
+from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.evaluation.search_fidelity import CUTOFF, GRADING, GoldRanking, Values
+from sentcompress.evaluation.search_fidelity import GRADING, GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.evaluation.stats import Resampling, mean_interval

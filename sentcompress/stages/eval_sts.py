@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.eval_sts import Params
-from sentcompress.corpora.sts import OFFICIAL_PAIRS, StsSet, read_sts
+from sentcompress.corpora.sts import OFFICIAL_PAIRS, STS_B, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
@@ -26,9 +26,6 @@ from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs
-
-# The set on which alignment and uniformity are measured.
-BENCHMARK = "STS-B"
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -150,7 +147,7 @@ def _record_alignment(
     reporter: Reporter,
 ) -> None:
     """Record alignment and uniformity of each model on STS-B, if it is among the sets."""
-    pairs = [subset for found in sets if found.name == BENCHMARK for subset in found.subsets]
+    pairs = [subset for found in sets if found.name == STS_B for subset in found.subsets]
     if not pairs:
         return
     gold = np.concatenate([subset.scores for subset in pairs])
@@ -162,11 +159,11 @@ def _record_alignment(
         try:
             near[role] = alignment(first, second, gold, resampling)
         except UndefinedError as error:
-            reporter.warn(f"{BENCHMARK} has no alignment: {error}")
+            reporter.warn(f"{STS_B} has no alignment: {error}")
             return
         spread[role] = uniformity(first, second, resampling)
-    record(recorder, BENCHMARK, ALIGNMENT, near, count=len(gold), shared=False)
-    record(recorder, BENCHMARK, UNIFORMITY, spread, count=len(gold), shared=False)
+    record(recorder, STS_B, ALIGNMENT, near, count=len(gold), shared=False)
+    record(recorder, STS_B, UNIFORMITY, spread, count=len(gold), shared=False)
 
 
 def _protocol(params: Params) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from sentcompress.evaluation.transfer import (
     pair_features,
 )
 from sentcompress.models.catalog import typed_name
+from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs
@@ -126,11 +127,7 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            hint = (
-                "copy or download the model again, or choose another one"
-                if str(error) == TOO_LARGE
-                else "lower `folds`, or add examples"
-            )
+            hint = UNUSABLE if str(error) == TOO_LARGE else "lower `folds`, or add examples"
             raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")

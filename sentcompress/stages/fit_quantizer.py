@@ -12,7 +12,8 @@ from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, f
 from sentcompress.encoding.embedder import Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.search_fidelity import CUTOFF, GoldRanking
+from sentcompress.evaluation.ranking import CUTOFF
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.models.catalog import typed_name

@@ -16,14 +16,11 @@ from sentcompress.store.atomic import MANIFEST, beside
 from sentcompress.store.locking import PAUSE_SECONDS, is_locked, locked
 from sentcompress.store.manifests import Artifact, damaged, read_artifact
 from sentcompress.store.names import fault_of_name
-from sentcompress.store.request import KINDS, Kind
+from sentcompress.store.request import EVALUATIONS, KINDS, TEACHER_VECTORS, Kind
 
 # How long a reader waits for a living writer that is between the two renames of a swap.
 SWAP_SECONDS = 5.0
-# The kind that is looked up by what an artifact was made of, and never chosen as the newest.
-SEARCHED = "evaluations"
 # A student is distilled from teacher vectors; without any, this is the command to begin with.
-STUDENTS, VECTORS = "students", "teacher-vectors"
 WHOLE = Kind("compress", arguments="DOCUMENTS")
 # In the folder of an artifact's shards, the one that says how it is divided.
 PLAN = "plan"
@@ -110,7 +107,7 @@ class Lookup:
 
     def names(self, kind: str) -> list[str]:
         """Names of the undamaged finished artifacts of a kind, the newest last."""
-        if self._made is not None and kind != SEARCHED:
+        if self._made is not None and kind != EVALUATIONS:
             return [name for name in self._made.get(kind, ()) if self.has(kind, name)]
         return [artifact.name for artifact in self._names_by_state(kind)[0]]
 
@@ -153,7 +150,7 @@ class Lookup:
 
     def _maker(self, kind: str) -> Kind:
         """The command to name where there is no artifact of that kind."""
-        return WHOLE if kind == STUDENTS and not self.names(VECTORS) else KINDS[kind]
+        return WHOLE if kind == "students" and not self.names(TEACHER_VECTORS) else KINDS[kind]
 
     def get(self, kind: str, name: str | None = None) -> Artifact:
         """The artifact of that name; without a name, the newest.

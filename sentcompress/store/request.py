@@ -13,6 +13,7 @@ from sentcompress.commands.options import Options, asked, keys_of
 from sentcompress.commands.spelling import words
 
 REQUEST = "request.json"
+TEACHER_VECTORS, EVALUATIONS = "teacher-vectors", "evaluations"
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "documents": Kind("split-documents", arguments="INPUT"),
     "sentences": Kind("augment", arguments="FILE"),
-    "teacher-vectors": Kind("teacher-embed"),
+    TEACHER_VECTORS: Kind("teacher-embed"),
     "projections": Kind("fit-pca"),
     "students": Kind("distill"),
     "quantizers": Kind("fit-quantizer"),
-    "evaluations": Kind("eval-sts", arguments="--sts FILE"),
+    EVALUATIONS: Kind("eval-sts", arguments="--sts FILE"),
     "exports": Kind("export"),
     "indexes": Kind("search", arguments="--collection FILE"),
 }

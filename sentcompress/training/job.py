@@ -31,8 +31,8 @@ from sentcompress.training.dev import ELSEWHERE, Dev
 from sentcompress.training.loop import Training
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
-from sentcompress.training.search_dev import Tokenize
 from sentcompress.training.settings import Settings
+from sentcompress.training.token_cache import Tokenize
 from sentcompress.training.views import Views
 
 CHECKPOINTS = f"{STATE}/checkpoints"

@@ -20,6 +20,7 @@ from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import Reporter
 from sentcompress.quantities import told_time
 from sentcompress.ranks.alone import ALONE, Ranks
@@ -89,7 +90,7 @@ class Training:
         require_sound(
             self.encoder.state_dict(),
             "the model to be trained",
-            "copy or download the model again, or choose another one",
+            UNUSABLE,
         )
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)

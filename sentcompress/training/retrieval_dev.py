@@ -20,7 +20,8 @@ from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory, file_inputs
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
-from sentcompress.training.search_dev import DocumentsDev, Tokenize, documents_dev
+from sentcompress.training.search_dev import DocumentsDev, documents_dev
+from sentcompress.training.token_cache import Tokenize
 
 
 @dataclass(frozen=True)

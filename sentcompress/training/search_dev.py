@@ -21,8 +21,8 @@ from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import Dev, Embed, encode_tokens
+from sentcompress.training.token_cache import Tokenize
 
-Tokenize = Callable[[Sequence[str]], list[list[int]]]
 # So few that a checkpoint is scored in seconds.
 QUERIES, PASSAGES, WORDS = 300, 3000, 120_000
 # The sample does not depend on the seed of the training, so that the scores of two runs can be compared.

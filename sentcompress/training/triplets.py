@@ -24,11 +24,10 @@ from sentcompress.training.batches import (
     collate_triplets,
     random_cuts,
 )
-from sentcompress.training.dev import Dev, Embed, encode_tokens
+from sentcompress.training.dev import HELD_OUT_SHARE, Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
 
 HELD_OUT = 1000
-HELD_OUT_SHARE = 0.02
 # A larger share of few triplets is held out: with two anchors, the score could only be 0, 50 or 100.
 LEAST, LARGEST_SHARE = 50, 0.2
 # Anchors whose nearest text may differ between two scores of the same weights: rounding decides near ties.

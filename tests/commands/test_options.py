@@ -10,14 +10,12 @@ import pytest
 import typer
 
 from sentcompress.cli.main import app
-from sentcompress.commands import makers, shared
+from sentcompress.commands import makers
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import _read, build, checked, from_text
 from sentcompress.commands.spelling import spelled, spelled_hint, words
-from sentcompress.encoding import storage
 from sentcompress.errors import UsageError
 from sentcompress.evaluation.index_plan import IndexSettings
-from sentcompress.models import devices
 from sentcompress.stages import augment, bench, distill, eval_fidelity, mine_negatives, search, teacher_embed
 
 # Where results go and how they are shown is said to `run`, once for all stages.
@@ -32,12 +30,6 @@ def test_a_recipe_takes_what_the_command_line_takes(command: str) -> None:
         for parameter in group.commands[command].params
     } - OF_RUN
     assert set(keys_of(makers()[command].params)) == of_command_line
-
-
-def test_number_formats_are_those_of_the_models() -> None:
-    """The commands have a list of their own, because that of the models is not to be had without torch."""
-    assert shared.DTYPES == devices.DTYPES
-    assert shared.STORES == storage.PLAIN
 
 
 def test_values_go_to_their_fields() -> None:
