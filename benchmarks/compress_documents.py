@@ -91,7 +91,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
         "machine": conditions(),
     }
     if setting.keep_index:
-        row["float32"] = judged(facts(f"{base} --model {name} --documents teacher --name judged", work))
+        row["float32"] = judged(facts(f"{base} --model {name} --document-model teacher --name judged", work))
         return row
     row["float32"] = judged(facts(f"{base} --model {name} --name judged", work))
     vectors = work / "vectors"

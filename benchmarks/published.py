@@ -90,7 +90,7 @@ FORMS = (
     Form("int8", "int8", f"exports/{{}}{FULL}", INT8),
     Form("128-d", "short", f"exports/{{}}{SHORT}"),
     Form("int8, 128-d", "short-int8", f"exports/{{}}{SHORT}", INT8),
-    Form("queries only", "queries", "{}", documents=f"--documents {EMBEDDED}"),
+    Form("queries only", "queries", "{}", documents=f"--document-model {EMBEDDED}"),
 )
 
 
@@ -135,8 +135,8 @@ def export(name: str, work: Path) -> None:
 def export_short(name: str, work: Path) -> None:
     """The export of a model with DIMENSIONS dimensions."""
     facts(
-        f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --format float32 --dim {DIMENSIONS} "
-        f"--vector-bytes {4 * DIMENSIONS} --queries 500 --passages 5000 --bootstrap 0 --name {name}{SHORT}",
+        f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --store float32 --dim {DIMENSIONS} "
+        f"--vector-bytes {4 * DIMENSIONS} --max-queries 500 --max-passages 5000 --bootstrap 0 --name {name}{SHORT}",
         work,
     )
     folder = work / "shortened" / name

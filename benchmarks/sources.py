@@ -41,7 +41,7 @@ def families(folder: Path) -> list[str]:
 def split(file: Path, family: str, work: Path) -> str:
     """The name of the held-out collection of a family; made once."""
     name = f"source-{family}"
-    options = f"--held-out {HELD_OUT} --corpus {PASSAGES} --queries-per-passage 0 --name {name}"
+    options = f"--held-out {HELD_OUT} --corpus-passages {PASSAGES} --queries-per-passage 0 --name {name}"
     sentcompress(f"split-documents {shlex.quote(str(file))} {options}", work)
     return name
 
@@ -49,7 +49,7 @@ def split(file: Path, family: str, work: Path) -> str:
 def searched(documents: str, model: str, compare: str, work: Path, name: str = "") -> dict[str, Any]:
     """Search fidelity of a model, with its interval; `name`: of the result, where models share the folder's name."""
     models = f"--model {shlex.quote(model)} --compare {shlex.quote(compare)}"
-    size = f"--part all --queries {QUERIES} --passages {PASSAGES}"
+    size = f"--part all --max-queries {QUERIES} --max-passages {PASSAGES}"
     named = f" --name {shlex.quote(name)}" if name else ""
     result = sentcompress(f"eval-search --documents {documents} {models} {size}{named}", work)
     score = select(read_scores(result["facts"]), SEARCH_FIDELITY, part="", role=MODEL)[0]

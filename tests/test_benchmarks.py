@@ -169,7 +169,7 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
         "compress", "eval-retrieval", "encode", "eval-retrieval", "compress", "eval-retrieval"
     ]  # fmt: skip
     assert "--vectors" in lines[3]
-    assert "--documents teacher" in lines[5]
+    assert "--document-model teacher" in lines[5]
     text = script.markdown(rows)
     assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 |" in text
     assert "| 93.8% |  | 98% |" in text

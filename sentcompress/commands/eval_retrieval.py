@@ -50,14 +50,14 @@ class Params(Index, Hub, Named):
     ] = None
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None
-    documents: Annotated[
+    document_model: Annotated[
         str | None, Opt("Another model for the documents only, such as teacher.", affects="input", names=MODEL)
     ] = None
     vectors: Annotated[
         Path | None,
         Opt("Folder of encode with the vectors of --collection by --model.", affects="input"),
     ] = None
-    queries: Annotated[
+    query_model: Annotated[
         str | None, Opt("Another model for the queries only, such as student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
@@ -91,14 +91,14 @@ class Params(Index, Hub, Named):
             faults.append("give one of `pairs`, `collection` and `entities`")
         if self.pairs is not None and self.split is not None:
             faults.append("`split` is for `collection` and `entities`; a file of pairs has no splits")
-        if self.vectors is not None and (self.collection is None or self.documents is not None):
-            faults.append("`vectors` needs `collection`, and replaces `documents`")
+        if self.vectors is not None and (self.collection is None or self.document_model is not None):
+            faults.append("`vectors` needs `collection`, and replaces `document_model`")
         if self.pairs is None and self.corpus != "auto":
             faults.append("`corpus` is for `pairs`")
-        if self.model is not None and self.documents is not None and self.queries is not None:
-            faults.append("`model` has no effect with both `documents` and `queries`")
-        if self.runtime != "torch" and self.documents is not None and self.queries is not None:
-            faults.append("`runtime` is for `model`, which has no effect with both `documents` and `queries`")
+        if self.model is not None and self.document_model is not None and self.query_model is not None:
+            faults.append("`model` has no effect with both `document_model` and `query_model`")
+        if self.runtime != "torch" and self.document_model is not None and self.query_model is not None:
+            faults.append("`runtime` is for `model`, which has no effect with both `document_model` and `query_model`")
         return faults
 
 

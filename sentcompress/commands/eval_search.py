@@ -51,8 +51,8 @@ class Params(SearchFidelityOptions):
     stored: Annotated[
         bool, Opt("Search the documents' vectors as the model's quantizer stores them; queries stay float32.")
     ] = False
-    queries: Annotated[int, Opt("Maximum number of queries, sampled with the seed.", minimum=1)] = 2000
-    passages: Annotated[
+    max_queries: Annotated[int, Opt("Maximum number of queries, sampled with the seed.", minimum=1)] = 2000
+    max_passages: Annotated[
         int, Opt("Maximum number of passages searched, sampled with the seed.", minimum=11, maximum=2_000_000)
     ] = 50_000
 

@@ -15,7 +15,7 @@ class Params(SearchFidelityOptions):
     command: ClassVar[str] = "fit-quantizer"
 
     vector_bytes: Annotated[int, Opt("Maximum bytes of a stored vector.", minimum=1, maximum=1_000_000)] = 128
-    format: Annotated[
+    store: Annotated[
         str,
         Opt(
             "Number format: float32, float16, int8, int4, binary or pq; or auto: the best of those that fit.",
@@ -37,8 +37,8 @@ class Params(SearchFidelityOptions):
         Opt("Sentence table, in place of --documents; a part is held out.", affects="input", names="sentences"),
     ] = None
     sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
-    queries: Annotated[int, Opt("Maximum number of held-out queries to choose by.", minimum=1)] = 2000
-    passages: Annotated[int, Opt("Maximum number of held-out passages that are searched.", minimum=11)] = 20_000
+    max_queries: Annotated[int, Opt("Maximum number of held-out queries to choose by.", minimum=1)] = 2000
+    max_passages: Annotated[int, Opt("Maximum number of held-out passages that are searched.", minimum=11)] = 20_000
 
     def faults(self) -> list[str]:
         faults = super().faults()

@@ -32,9 +32,9 @@ class Params(Reading, Named):
         float | None,
         Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, within 50 to 500 documents"),
     ] = None
-    corpus: Annotated[int, Opt("Passages in the held-out collection, filled up with training passages.", minimum=1)] = (
-        20_000
-    )
+    corpus_passages: Annotated[
+        int, Opt("Passages in the held-out collection, filled up with training passages.", minimum=1)
+    ] = 20_000
     seed: Seed = 0
     skip_bad: SkipBad = False
 

@@ -157,7 +157,7 @@ class CompressionPlan:
             "model": model,
             "compare": self.teacher,
             **asymmetric,
-            "passages": self.budget.passages,
+            "max-passages": self.budget.passages,
         }
 
     def _select(self, names: Sequence[str], name: str, rank: int) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class CompressionPlan:
                 "compare": self.teacher,
                 "vector-bytes": self.budget.vector_bytes,
                 "sample": self.budget.sample,
-                "passages": self.budget.passages,
+                "max-passages": self.budget.passages,
                 "name": name,
             }
         exported = {"command": "export", "model": best, "float16": True, **stored}
@@ -202,7 +202,7 @@ class CompressionPlan:
         yield {**self._search(f"exports/{name}"), "part": TEST, **deployed, "name": f"{name}-search"}
         if self.documents.judged:
             judged = {"collection": self.documents.judged, "index": ["flat"], **compared, "runtime": RUNTIME}
-            indexed = {"documents": self.teacher} if self.keep_index else {}
+            indexed = {"document-model": self.teacher} if self.keep_index else {}
             yield {"command": "eval-retrieval", **judged, **indexed, "name": f"{name}-judged"}
         yield {
             "command": "bench",

@@ -154,6 +154,6 @@ def _unchanged(work: WorkDirectory, user: Artifact, kind: str, name: str) -> Art
         state = "no longer exists" if found is None else "has changed since"
         raise InputError(
             f"{user.reference} was made with {kind}/{name}, which {state}",
-            ("train the student again", "choose `documents` that need no projection"),
+            ("train the student again", "choose a `document_model` that needs no projection"),
         )
     return found

@@ -75,7 +75,7 @@ def plans(
     if number_format == PQ or (number_format == AUTO and (dimension is None or dimension > vector_bytes)):
         found += _product_plans(vector_bytes, available, dimension)
     if not found and number_format == PQ:
-        raise InputError("pq needs vectors of at least two dimensions", "use a larger `dim`, or another `format`")
+        raise InputError("pq needs vectors of at least two dimensions", "use a larger `dim`, or another `store`")
     if not found:
         what = "vectors" if number_format == AUTO else f"{number_format} vectors"
         much = f" of {dimension} dimensions" if dimension else ""

@@ -99,7 +99,7 @@ def centroids_for(points: int) -> int:
         centroids //= 2
     if centroids < FEWEST_CENTROIDS:
         least = POINTS_PER_CENTROID * FEWEST_CENTROIDS
-        raise InputError(f"{points} texts are too few to fit pq, which needs {least}", "choose another `format`")
+        raise InputError(f"{points} texts are too few to fit pq, which needs {least}", "choose another `store`")
     return centroids
 
 

@@ -48,7 +48,7 @@ def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = 
         others.append(found.format)
     wanted = "" if number_format == AUTO else f" for {number_format}"
     there = f" (there is one for {others[0]})" if others else ""
-    named = shell_word(model.name) + ("" if number_format == AUTO else f" --format {shell_word(number_format)}")
+    named = shell_word(model.name) + ("" if number_format == AUTO else f" --store {shell_word(number_format)}")
     take = "take that one with `store` quantizer, or " if others else ""
     raise InputError(
         f"{model.label} has no quantizer{wanted}{there}",

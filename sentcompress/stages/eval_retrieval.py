@@ -77,13 +77,13 @@ def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
     documents, queries = (
         find(params.model, revision=params.revision) if other is None else find(other)
-        for other in (params.documents, params.queries)
+        for other in (params.document_model, params.query_model)
     )
     sides = sides_of(work, documents, queries)
     # Another model of an asymmetric search keeps to torch.
-    if params.documents is None:
+    if params.document_model is None:
         sides = replace(sides, documents=in_runtime(sides.documents, params.runtime))
-    if params.queries is None:
+    if params.query_model is None:
         sides = replace(sides, queries=in_runtime(sides.queries, params.runtime))
     roles = {MODEL: sides}
     if params.compare is not None:
@@ -111,14 +111,14 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
         store = read_vectors(params.vectors).manifest["store"]
         inputs[f"file:{(params.vectors / MANIFEST).resolve()}"] = folder_digest(params.vectors)
         resolved["vectors"], suffix = store, f"-{store}"
-    if params.documents is None or params.queries is None:
+    if params.document_model is None or params.query_model is None:
         typed["model"] = typed_name(
-            params.model, roles["model"].queries if params.queries is None else roles["model"].documents
+            params.model, roles["model"].queries if params.query_model is None else roles["model"].documents
         )
-    if params.documents is not None:
-        typed["documents"] = typed_name(params.documents, roles["model"].documents)
-    if params.queries is not None:
-        typed["queries"] = typed_name(params.queries, roles["model"].queries)
+    if params.document_model is not None:
+        typed["document_model"] = typed_name(params.document_model, roles["model"].documents)
+    if params.query_model is not None:
+        typed["query_model"] = typed_name(params.query_model, roles["model"].queries)
     if "compare" in roles:
         typed["compare"] = typed_name(params.compare, roles["compare"].queries)
     return Request.of(params, params.name or f"{name}-{roles['model'].slug}{suffix}", inputs, resolved, **typed)

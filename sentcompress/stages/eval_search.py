@@ -86,7 +86,7 @@ def _evaluate(
     reporter: Reporter,
 ) -> dict[str, Any]:
     with reporter.track("reading documents", None):
-        texts = source.read(queries=params.queries, passages=params.passages, seed=params.seed)
+        texts = source.read(queries=params.max_queries, passages=params.max_passages, seed=params.seed)
     opening = {"device": params.device, "dtype": params.dtype, "reporter": reporter}
     teacher = compare.open(**opening)  # type: ignore[arg-type]
     gold = GoldRanking.of(*_encoded(texts, (compare, teacher), (compare, teacher), reporter))

@@ -53,7 +53,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
-    limits = (params.sample, params.queries, params.passages, params.seed)
+    limits = (params.sample, params.max_queries, params.max_passages, params.seed)
     if params.sentences is not None or (params.documents is None and not work.names(DOCUMENTS)):
         return from_sentences(work, params.sentences, *limits)
     return from_documents(work, params.documents, *limits)
@@ -66,7 +66,7 @@ def _fit(
     if params.dim is not None:
         check_dimension(params.dim, encoded.train.shape[1], len(encoded.train), "the model's")
     turn = turn_of(encoded.train)
-    wanted = plans(params.vector_bytes, turn.dimension, params.format, params.dim)
+    wanted = plans(params.vector_bytes, turn.dimension, params.store, params.dim)
     gold = encoded.gold(compare)
 
     def score(queries: Vectors, documents: Vectors) -> Any:

@@ -112,7 +112,7 @@ class _Splitting:
         params = self.params
         for by_section in (False, True):
             units = read_units(self.build.path / _PASSAGES, by_section)
-            choice = choose(units, params.held_out, params.corpus, params.seed)
+            choice = choose(units, params.held_out, params.corpus_passages, params.seed)
             if choice.distinct_passages < FEWEST_PASSAGES:
                 without = "without text" + (" that can be read" if scanned.skipped else "")
                 empty = f" ({scanned.empty:,} more {without})" if scanned.empty else ""
@@ -154,9 +154,9 @@ class _Splitting:
                 f"{counted(counts.repeated_ids, 'document')} with the id of another one; a number is added to tell "
                 "their passages apart"
             )
-        if counts.corpus > self.params.corpus:
+        if counts.corpus > (asked := self.params.corpus_passages):
             self.reporter.note(
-                f"the held-out documents have more than {self.params.corpus:,} passages; all {counts.corpus:,} are kept"
+                f"the held-out documents have more than {asked:,} passages; all {counts.corpus:,} are kept"
             )
 
     def _facts(

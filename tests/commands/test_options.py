@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from sentcompress.cli.main import app
-from sentcompress.commands import makers
+from sentcompress.commands import all_commands, makers
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import _read, build, checked, from_text
 from sentcompress.commands.spelling import spelled, spelled_hint, words
@@ -30,6 +30,18 @@ def test_a_recipe_takes_what_the_command_line_takes(command: str) -> None:
         for parameter in group.commands[command].params
     } - OF_RUN
     assert set(keys_of(makers()[command].params)) == of_command_line
+
+
+def test_an_option_takes_the_same_kind_of_value_in_every_command() -> None:
+    """A number, a switch, a model, an artifact of one kind, or other text; `--queries` is a file, and never a count."""
+    kinds: dict[str, set[tuple[str, str | None]]] = {}
+    for command in all_commands().values():
+        for name, key in keys_of(command.params).items():
+            value = key.item or key.types[0]
+            kind = "number" if value in (int, float) else "switch" if value is bool else "text"
+            if not key.opt.positional:
+                kinds.setdefault(name, set()).add((kind, key.opt.names))
+    assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
 
 
 def test_values_go_to_their_fields() -> None:

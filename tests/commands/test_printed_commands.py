@@ -46,16 +46,16 @@ MADE = {
     f"students/{STUDENT}-average": f"average {STUDENT} {STUDENT}",
     "sentences/mined": "mine-negatives --negatives 2 --max-score 0 --strategy top",
     "sentences/student": "mine-negatives --negatives 2 --model student --name student",
-    "quantizers/small": "fit-quantizer --sentences main --vector-bytes 8 --format int8 --bootstrap 10 --name small",
+    "quantizers/small": "fit-quantizer --sentences main --vector-bytes 8 --store int8 --bootstrap 10 --name small",
     f"evaluations/sts-{STUDENT}-average": "eval-sts --sts {dev} --compare teacher --bootstrap 20 --aggregate mean",
     f"evaluations/retrieval-pairs-{STUDENT}-average": "eval-retrieval --pairs {pairs} --compare teacher --index flat "
     "--rounds 1 --threads 0",
-    "evaluations/sides": f"eval-retrieval --pairs {{pairs}} --documents {STUDENT} --queries averaged --index flat,hnsw "
-    "--links 8 --rounds 1 --name sides",
+    "evaluations/sides": f"eval-retrieval --pairs {{pairs}} --document-model {STUDENT} --query-model averaged "
+    "--index flat,hnsw --links 8 --rounds 1 --name sides",
     f"evaluations/transfer-{STUDENT}-average": "eval-transfer --tasks {tasks} --only MR --folds 3",
     f"evaluations/fidelity-{STUDENT}-average": "eval-fidelity --neighbours 2 --show 3 --pairwise 50",
     f"evaluations/fidelity-text-{STUDENT}-average": "eval-fidelity --text {text} --neighbours 2 --sample 40",
-    "evaluations/search": f"eval-search --model {STUDENT}-average --collection {{searched}} --queries 5 --seed 3 "
+    "evaluations/search": f"eval-search --model {STUDENT}-average --collection {{searched}} --max-queries 5 --seed 3 "
     "--name search",
     f"evaluations/bench-{STUDENT}-average": "bench --count 20 --single 3 --rounds 1 --no-memory",
     "teacher-vectors/inside": "teacher-embed --teacher small-simcse --name inside",

@@ -102,7 +102,7 @@ def test_dev_chooses_and_test_proves_what_is_deployed(keep_index: bool) -> None:
     assert (proof["model"], proof["part"], proof["runtime"]) == ("exports/docs", "test", "onnx-int8")
     assert proof.get("stored", False) == (not keep_index)
     judged = next(stage for stage in stages if stage["command"] == "eval-retrieval")
-    assert (judged["runtime"], judged.get("documents")) == ("onnx-int8", "embedded" if keep_index else None)
+    assert (judged["runtime"], judged.get("document-model")) == ("onnx-int8", "embedded" if keep_index else None)
 
 
 def test_the_teacher_itself_is_not_trained() -> None:

@@ -35,7 +35,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> WorkDire
     found = WorkDirectory(tmp_path_factory.mktemp("deployed") / "work")
     make_documents(found, TEXTS, QUERIES)
     fit_quantizer.run(
-        fit_quantizer.Params(model=str(tiny_model), compare=str(tiny_model), vector_bytes=8, format="int8", name="q"),
+        fit_quantizer.Params(model=str(tiny_model), compare=str(tiny_model), vector_bytes=8, store="int8", name="q"),
         found,
     )
     export.run(export.Params(model=str(tiny_model), quantizer="q", name="small"), found)
@@ -195,12 +195,12 @@ def test_the_other_evaluations_run_the_graph(work: WorkDirectory, tiny_model: Pa
     assert "int8 ONNX graph" in facts["protocol"]["statement"]
     assert (facts["model"]["dtype"], facts["compare"]["dtype"]) == ("int8", "float32")
     one_sided = eval_retrieval.Params(
-        collection=folder, index=("flat",), rounds=1, depth=10, documents=str(tiny_model), **asked
+        collection=folder, index=("flat",), rounds=1, depth=10, document_model=str(tiny_model), **asked
     )  # type: ignore[arg-type]
     facts = eval_retrieval.run(one_sided, work).facts
     assert (facts["model"]["dtype"], facts["model"]["documents_by"]["dtype"]) == ("int8", "float32")
     with pytest.raises(UsageError, match="`runtime` is for `model`"):
-        eval_retrieval.Params(collection=folder, documents="a", queries="b", runtime="onnx").check()
+        eval_retrieval.Params(collection=folder, document_model="a", query_model="b", runtime="onnx").check()
 
 
 def test_encode_runs_the_graph(work: WorkDirectory, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ PLAIN = (
     ),
     Stage(
         "fit-quantizer",
-        "fit-quantizer --model model --compare model --sentences main --vector-bytes 8 --format int4 --name q".split(),
+        "fit-quantizer --model model --compare model --sentences main --vector-bytes 8 --store int4 --name q".split(),
         "quantizers/q",
         ["sentences/main"],
     ),

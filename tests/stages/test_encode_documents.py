@@ -141,7 +141,7 @@ def quantized(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> Callable
             make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:20]])
         made = fit_quantizer.run(
             fit_quantizer.Params(
-                model=str(tiny_model), compare=str(tiny_model), vector_bytes=size, format=name, name=name, device="cpu"
+                model=str(tiny_model), compare=str(tiny_model), vector_bytes=size, store=name, name=name, device="cpu"
             ),
             work,
         )
@@ -189,11 +189,11 @@ def test_a_quantizer_of_the_work_directory_is_used_for_its_own_model(
     other = make_tiny_model(tmp_path / "other", seed=8)
     with pytest.raises(InputError, match="other has no quantizer for int8") as raised:
         encode(work, other, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int8")
-    hint = f"run: sentcompress fit-quantizer --vector-bytes 128 --model {other} --format int8 --work {work.path}"
+    hint = f"run: sentcompress fit-quantizer --vector-bytes 128 --model {other} --store int8 --work {work.path}"
     assert raised.value.hint == hint
     with pytest.raises(InputError, match=r"no quantizer for int4 \(there is one for int8\)") as raised:
         encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int4")
-    assert "--format int4 --work" in str(raised.value.hint)
+    assert "--store int4 --work" in str(raised.value.hint)
     assert str(raised.value.hint).startswith("take that one with `store` quantizer, or run: ")
 
 

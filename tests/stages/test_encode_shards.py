@@ -56,7 +56,7 @@ def with_quantizer(work: WorkDirectory, tiny_model: Path, model: Path) -> Path:
     make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:20]])
     made = fit_quantizer.run(
         fit_quantizer.Params(
-            model=str(tiny_model), compare=str(tiny_model), vector_bytes=16, format="int4", device="cpu"
+            model=str(tiny_model), compare=str(tiny_model), vector_bytes=16, store="int4", device="cpu"
         ),
         work,
     )

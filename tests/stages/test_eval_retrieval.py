@@ -399,8 +399,8 @@ def test_documents_of_one_and_queries_of_another(tmp_path: Path, pairs: Path, ti
     other = make_tiny_model(tmp_path / "other", width=32, seed=3)
     asymmetric = Params(
         pairs=pairs,
-        documents=str(tiny_model),
-        queries=str(other),
+        document_model=str(tiny_model),
+        query_model=str(other),
         compare=str(other),
         index=("flat",),
         rounds=1,
@@ -422,7 +422,7 @@ def test_a_revision_is_of_the_model_and_not_of_another_one_for_the_documents(
     other = make_tiny_model(tmp_path / "other", width=32, seed=3)
     hub = {("owner/model", "v1"): other, ("owner/documents", None): tiny_model}
     monkeypatch.setattr(sources, "_download", lambda name, revision: hub[name, revision])
-    asked = Params(pairs=pairs, model="owner/model", revision="v1", documents="owner/documents", index=("flat",))
+    asked = Params(pairs=pairs, model="owner/model", revision="v1", document_model="owner/documents", index=("flat",))
     facts = run(replace(asked, rounds=1, bootstrap=0, device="cpu"), WorkDirectory(tmp_path / "work")).facts
     assert facts["model"]["digest"] == resolve(str(other)).digest
     assert facts["model"]["documents_by"]["digest"] == resolve(str(tiny_model)).digest

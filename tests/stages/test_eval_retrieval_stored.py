@@ -80,7 +80,7 @@ def test_codes_are_compared_with_turned_queries(
     make_documents(work, TEXTS, [" ".join(text.split()[:4]) for text in TEXTS[:20]])
     fit_quantizer.run(
         fit_quantizer.Params(
-            model=str(tiny_model), compare=str(tiny_model), vector_bytes=24, format="int8", device="cpu"
+            model=str(tiny_model), compare=str(tiny_model), vector_bytes=24, store="int8", device="cpu"
         ),
         work,
     )
@@ -136,7 +136,7 @@ def test_select_compares_models_whose_documents_were_encoded_and_stored_alike(
     )
     chosen = select.Params(inputs=(str(tiny_model), str(second)), by="ndcg_at_10")
     evaluated(work, collection, tiny_model)
-    evaluated(work, collection, second, documents=str(teacher))
+    evaluated(work, collection, second, document_model=str(teacher))
     half = [
         stored(work, str(collection), model, tmp_path / f"half-{model.name}", "float16")
         for model in (tiny_model, second)
@@ -147,7 +147,7 @@ def test_select_compares_models_whose_documents_were_encoded_and_stored_alike(
     made = [first_stored, evaluated(work, collection, second, vectors=half[1])]
     assert select.run(chosen, work).facts["ranking"][0]["value"] == max(map(ndcg, made))
     # On the teacher's documents: the comparison that was completed last.
-    of_teacher = [evaluated(work, collection, model, documents=str(teacher)) for model in (tiny_model, second)]
+    of_teacher = [evaluated(work, collection, model, document_model=str(teacher)) for model in (tiny_model, second)]
     ranking = select.run(replace(chosen, force=True), work).facts["ranking"]
     assert [row["value"] for row in ranking] == sorted(map(ndcg, of_teacher), reverse=True)
 

@@ -103,7 +103,7 @@ def test_a_students_queries_search_the_teachers_index(
 def test_a_collection_needs_no_judgements(tmp_path: Path, work: WorkDirectory, tiny_model: Path) -> None:
     folder = tmp_path / "beir"
     write_held_out(folder, [*PASSAGES, PASSAGES[0], ""], QUERIES)
-    params = Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), passages=50, queries=7)
+    params = Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), max_passages=50, max_queries=7)
     facts = run(params, work).facts
     assert (facts["queries"], facts["passages"]) == (7, 50)
     assert "sampled with seed 0" in facts["protocol"]["statement"]
@@ -183,7 +183,7 @@ def test_what_cannot_be_measured(tmp_path: Path, work: WorkDirectory, tiny_model
         ({"documents": "main", "collection": tmp_path}, "cannot both be given"),
         ({"split": "dev"}, "is for `collection`"),
         ({"compare": None}, "cannot be none"),
-        ({"passages": 5}, "`passages` must be"),
+        ({"max_passages": 5}, "`max_passages` must be"),
     ):
         with pytest.raises(UsageError, match=message):
             run(Params(**{**model, **wrong}), work)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 
 
 def fit(work: WorkDirectory, model: Path, name: str = "int8") -> Artifact:
-    asked = {"model": str(model), "compare": str(model), "vector_bytes": SIZES[name], "format": name, "name": name}
+    asked = {"model": str(model), "compare": str(model), "vector_bytes": SIZES[name], "store": name, "name": name}
     return fit_quantizer.run(fit_quantizer.Params(**asked, device="cpu"), work)  # type: ignore[arg-type]
 
 

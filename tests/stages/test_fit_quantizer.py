@@ -60,7 +60,7 @@ def test_everything_that_fits_is_tried_and_the_best_is_kept(work: WorkDirectory,
 
 
 def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: WorkDirectory, tiny_model: Path) -> None:
-    made = run(params(tiny_model, vector_bytes=6, format="int8"), work)
+    made = run(params(tiny_model, vector_bytes=6, store="int8"), work)
     quantizer = Quantizer.load(made.path / FOLDER)
     engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
     documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES[1::2])
@@ -72,7 +72,7 @@ def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: Wo
 
 
 def test_more_dimensions_of_the_turned_vectors_are_better(work: WorkDirectory, tiny_model: Path) -> None:
-    facts = run(params(tiny_model, vector_bytes=16, format="int8"), work).facts
+    facts = run(params(tiny_model, vector_bytes=16, store="int8"), work).facts
     assert [row["dimension"] for row in facts["prefixes"]] == [16, 32]
     assert facts["prefixes"][0]["stored"] == pytest.approx(facts["fidelity"])
     assert facts["prefixes"][-1]["float32"] == pytest.approx(100, abs=0.5)
@@ -81,7 +81,7 @@ def test_more_dimensions_of_the_turned_vectors_are_better(work: WorkDirectory, t
 
 
 def test_the_gold_is_the_teachers_ranking(work: WorkDirectory, tiny_model: Path, teacher: Path) -> None:
-    facts = run(params(tiny_model, compare=str(teacher), vector_bytes=128, format="float32"), work).facts
+    facts = run(params(tiny_model, compare=str(teacher), vector_bytes=128, store="float32"), work).facts
     assert facts["compare"]["label"] == teacher.name
     assert facts["fidelity"] == pytest.approx(facts["fidelity_of_float32"], abs=0.5)
     assert facts["fidelity"] < 90
@@ -92,16 +92,14 @@ def test_a_sentence_table_is_divided(tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     line = f"augment {tmp_path}/lines.txt --wordnet 0 --back-translate 0 --work {work.path} -q"
     assert _run(line.split()) == 0
-    made = run(params(tiny_model, vector_bytes=8, format="int4"), work)
+    made = run(params(tiny_model, vector_bytes=8, store="int4"), work)
     facts = made.facts
     assert (facts["queries"], facts["passages"], facts["texts"]) == (20, 180, 200)
     assert "sentences/main" in made.inputs
 
 
 def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = (
-        f"fit-quantizer --model {tiny_model} --compare {tiny_model} --vector-bytes 8 --format int4 --work {work.path}"
-    )
+    line = f"fit-quantizer --model {tiny_model} --compare {tiny_model} --vector-bytes 8 --store int4 --work {work.path}"
     assert _run(line.split()) == 0
     out = capsys.readouterr()
     assert "formats that fit" in out.out
@@ -121,8 +119,8 @@ def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path,
     assert "pq" not in {row["format"] for row in made.facts["tried"]}
     assert any(note.startswith("pq with 32 dimensions skipped: it needs") for note in reporter.notes)
     with pytest.raises(InputError, match="60 texts are too few to fit pq") as raised:
-        run(params(tiny_model, vector_bytes=8, format="pq", name="pq"), work)
-    assert raised.value.hint == "choose another `format`"
+        run(params(tiny_model, vector_bytes=8, store="pq", name="pq"), work)
+    assert raised.value.hint == "choose another `store`"
 
 
 def test_fewer_texts_than_dimensions_limit_the_dimensions_and_not_the_formats(tmp_path: Path, tiny_model: Path) -> None:
@@ -131,7 +129,7 @@ def test_fewer_texts_than_dimensions_limit_the_dimensions_and_not_the_formats(tm
     made = run(params(tiny_model, vector_bytes=32), work)
     tried = {row["format"]: row["dimension"] for row in made.facts["tried"]}
     assert tried == {"float32": 8, "float16": 16, "int8": 20, "int4": 20, "binary": 20}
-    one = run(params(tiny_model, vector_bytes=32, format="int8", name="one"), work)
+    one = run(params(tiny_model, vector_bytes=32, store="int8", name="one"), work)
     assert (one.facts["dimension"], one.facts["bytes"]) == (20, 20)
     with pytest.raises(InputError, match="24 dimensions cannot be fitted on 20 sentences"):
         run(params(tiny_model, vector_bytes=32, dim=24, name="more"), work)
@@ -140,8 +138,8 @@ def test_fewer_texts_than_dimensions_limit_the_dimensions_and_not_the_formats(tm
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vector_bytes": 4, "format": "float32", "dim": 2}, "float32 vectors of 2 dimensions do not fit into 4 bytes"),
-        ({"vector_bytes": 3, "format": "float32"}, "float32 vectors do not fit into 3 bytes"),
+        ({"vector_bytes": 4, "store": "float32", "dim": 2}, "float32 vectors of 2 dimensions do not fit into 4 bytes"),
+        ({"vector_bytes": 3, "store": "float32"}, "float32 vectors do not fit into 3 bytes"),
         ({"vector_bytes": 8, "dim": 33}, "33 dimensions are more than the model's 32"),
     ],
 )
@@ -162,8 +160,8 @@ def test_without_texts_the_error_names_the_command(tmp_path: Path, tiny_model: P
 def test_options_that_contradict_each_other() -> None:
     with pytest.raises(UsageError, match="cannot both be given"):
         Params(documents="a", sentences="b").check()
-    with pytest.raises(UsageError, match="`format`"):
-        Params(format="int3").check()
+    with pytest.raises(UsageError, match="`store`"):
+        Params(store="int3").check()
 
 
 def test_the_plans_of_a_number_of_bytes() -> None:
@@ -200,6 +198,6 @@ def test_product_codes_have_at_most_half_a_byte_per_dimension() -> None:
 
 
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
-    quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, format="int8"), work).path / FOLDER)
+    quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, store="int8"), work).path / FOLDER)
     vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(TEXTS[:50])
     np.testing.assert_allclose(quantizer.scores(vectors, quantizer.encode(vectors)), vectors @ vectors.T, atol=0.02)

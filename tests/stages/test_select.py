@@ -92,7 +92,7 @@ def test_models_are_ranked_by_the_part_that_is_named(tmp_path: Path, work: WorkD
 def searched(work: WorkDirectory, model: str, compare: str, name: str, queries: int = 1000) -> float:
     """The search fidelity of a model to another one."""
     params = eval_search.Params(
-        model=model, compare=compare, query_part="dev", bootstrap=0, queries=queries, name=name, force=True
+        model=model, compare=compare, query_part="dev", bootstrap=0, max_queries=queries, name=name, force=True
     )
     return float(eval_search.run(params, work).facts["scores"][0]["value"])
 

@@ -120,7 +120,7 @@ def test_a_title_of_two_documents_is_a_query_of_one_part(tmp_path: Path) -> None
 
 
 def test_the_collection_is_filled_up_with_training_passages(tmp_path: Path, articles: Path) -> None:
-    artifact = run(tmp_path, articles, passage_words=60, corpus=200)
+    artifact = run(tmp_path, articles, passage_words=60, corpus_passages=200)
     held = {row["document"] for row in rows(artifact, QUERIES)}
     owners = [row["_id"].split("#")[0] for row in rows(artifact, CORPUS)]
     assert len(owners) == artifact.facts["corpus"] == 200
@@ -150,7 +150,7 @@ def test_a_training_document_with_the_words_of_a_held_out_title_or_query_is_drop
     path = write_jsonl(tmp_path / "a.jsonl", [*articles, *bare])
     spans = [row["text"] for row in rows(run(tmp_path, path, name="first"), QUERIES) if row["kind"] == "span"]
     more = [{"_id": f"span {number}", "text": span} for number, span in enumerate(spans[:20]) if "eport" not in span]
-    artifact = run(tmp_path, write_jsonl(tmp_path / "b.jsonl", [*articles, *bare, *more]), corpus=1)
+    artifact = run(tmp_path, write_jsonl(tmp_path / "b.jsonl", [*articles, *bare, *more]), corpus_passages=1)
     queries, train = (rows(artifact, name) for name in (QUERIES, TRAIN))
     held = {row["_id"].split("#")[0] for row in rows(artifact, CORPUS)}
     titles = {normal(row["title"]) for row in articles if row["_id"] in held}
@@ -414,7 +414,7 @@ def test_queries_of_documents_that_share_an_id_name_them_as_the_collection_does(
     documents = [{**row, "_id": f"page {number // 6}"} for number, row in enumerate(made(240))]
     path = write_jsonl(tmp_path / "a.jsonl", documents)
     with pytest.warns(UserWarning, match="240 documents with the id of another one"):
-        artifact = run(tmp_path, path, passage_words=60, corpus=1000)
+        artifact = run(tmp_path, path, passage_words=60, corpus_passages=1000)
     passages = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows(artifact, CORPUS)}
     queries = rows(artifact, QUERIES)
     owners = {row["document"] for row in queries}
