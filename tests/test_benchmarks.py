@@ -341,7 +341,7 @@ def test_every_form_of_a_published_student_has_commands_that_parse(tmp_path: Pat
         lines = script.command_lines(form, "small", tmp_path / "my data", tmp_path / "quora")
         found[form.title] = [parse(line) for _, line in lines]
     assert {title: len(lines) for title, lines in found.items()} == dict.fromkeys(found, 4) | {"queries only": 3}
-    assert {one["documents"] for one in found["queries only"]} == {"embedded"}
+    assert {one["document_model"] for one in found["queries only"]} == {"embedded"}
     assert {one["runtime"] for title in ("int8", "int8, 128-d") for one in found[title]} == {"onnx-int8"}
     assert {one["model"] for one in found["int8, 128-d"]} == {"exports/small-128"}
     assert [str(one["split"]) for one in found["float32"] if str(one.get("collection")).endswith("scifact")] == ["dev"]
@@ -580,9 +580,9 @@ def test_the_commands_of_sources_parse(tmp_path: Path, monkeypatch: pytest.Monke
     name = script.split(tmp_path / "law.jsonl.gz", "law", tmp_path)
     assert script.searched(name, "small", "embedded", tmp_path)["fidelity"] == 91.5
     parsed = [parse(line) for line in lines]
-    assert parsed[0]["corpus"] == parsed[1]["passages"] == str(script.PASSAGES)
+    assert parsed[0]["corpus_passages"] == parsed[1]["max_passages"] == str(script.PASSAGES)
     assert parsed[1]["documents"] == "source-law"
-    assert parsed[1]["queries"] == str(script.QUERIES)
+    assert parsed[1]["max_queries"] == str(script.QUERIES)
 
 
 class Score:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from distilling import make_work
 from tiny_models import make_sentences, make_tiny_model
 
+from sentcompress.commands import eval_retrieval, eval_search
+from sentcompress.commands.spelling import spelled_hint
 from sentcompress.encoding.embedders import find_embedder
 from sentcompress.encoding.sides import Sides, projection_between, sides_of
 from sentcompress.errors import InputError
@@ -101,8 +104,15 @@ def test_vectors_of_different_length_cannot_be_compared(work: WorkDirectory, tmp
 def test_a_projection_that_was_fitted_anew_is_not_the_students(work: WorkDirectory) -> None:
     fit_pca.run(fit_pca.Params(dim=8, sample=20, force=True), work)
     teacher, student = find_embedder(work, "teacher"), find_embedder(work, "student")
-    with pytest.raises(InputError, match="students/small was made with projections/pca-8, which has changed since"):
+    with pytest.raises(
+        InputError, match="students/small was made with projections/pca-8, which has changed since"
+    ) as raised:
         projection_between(work, teacher, student)
+    hint = partial(spelled_hint, raised.value.alternatives)
+    assert (
+        hint(eval_retrieval.Params) == "train the student again, or choose a --document-model that needs no projection"
+    )
+    assert hint(eval_search.Params) == "train the student again"
 
 
 def test_the_projection_does_not_lead_to_a_whitened_student(work: WorkDirectory) -> None:
