@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,16 @@ from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.store import Artifact, Request, WorkDirectory
 
+# A training of four steps.
+SHORT: dict[str, Any] = {
+    "lr": 1e-3,
+    "epochs": 1,
+    "batch_size": 8,
+    "max_steps": 4,
+    "dtype": "float32",
+    "device": "cpu",
+    "eval_every": 2,
+}
 # What a training log measures with a clock.
 TIMINGS = {"seconds", "sentences_per_second"}
 # What work directories hold that several tests begin with: the bytes of each file by its path.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distilling import make_work, write_dev
+from distilling import SHORT, make_work, write_dev
 from tiny_models import make_tiny_model
 
 from benchmarks.host_waits import HostWaits
@@ -21,16 +21,6 @@ from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.stages.distill import Params
 from sentcompress.store import WorkDirectory
 from sentcompress.training.loop import Training
-
-NUMBERS: dict[str, Any] = {
-    "lr": 1e-3,
-    "epochs": 1,
-    "batch_size": 8,
-    "max_steps": 4,
-    "dtype": "float32",
-    "device": "cpu",
-    "eval_every": 2,
-}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +52,7 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
         student="teacher:2",
         dev=dev,
         grad_accum=accumulate,
-        **NUMBERS,
+        **SHORT,
         name=f"{method}-{accumulate}",
     )
     student = distill.run(asked, work)
@@ -86,7 +76,7 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
 
 def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    student = distill.run(Params(method="simtde", student="teacher:2", token_dim=8, dev=dev, **NUMBERS), work)
+    student = distill.run(Params(method="simtde", student="teacher:2", token_dim=8, dev=dev, **SHORT), work)
     assert student.name.startswith("simtde-teacher-2-e8-")
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.config.model_type == "electra"
@@ -99,7 +89,7 @@ def test_simtde_with_the_states_of_a_teacher_that_is_deeper(prepared: tuple[Work
     work, dev = prepared
     options = (f"alpha={alpha}", "states=0.1")
     asked = Params(
-        method="simtde", student="teacher:2", token_dim=8, options=options, dev=dev, **NUMBERS, name=f"last-{alpha}"
+        method="simtde", student="teacher:2", token_dim=8, options=options, dev=dev, **SHORT, name=f"last-{alpha}"
     )
     student = distill.run(asked, work)
     log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
@@ -110,7 +100,7 @@ def test_simtde_with_the_states_of_a_teacher_that_is_deeper(prepared: tuple[Work
 
 def test_simtde_layer_to_layer_from_a_random_start(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    asked = Params(method="simtde", student="teacher:2", token_dim=8, start="random", dev=dev, **NUMBERS)
+    asked = Params(method="simtde", student="teacher:2", token_dim=8, start="random", dev=dev, **SHORT)
     student = distill.run(replace(asked, options=("layers=0.5",)), work)
     log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
     assert log[-1]["layers"] > 0
@@ -123,14 +113,14 @@ def test_simtde_layer_to_layer_needs_a_teacher_that_is_as_deep(
     work, dev = prepared
     deeper = make_tiny_model(tmp_path / "deeper", layers=5)
     with pytest.raises(InputError, match="the student has 5 layers, its teacher only 4"):
-        distill.run(Params(method="simtde", student=str(deeper), options=("layers=1",), dev=dev, **NUMBERS), work)
+        distill.run(Params(method="simtde", student=str(deeper), options=("layers=1",), dev=dev, **SHORT), work)
 
 
 @pytest.mark.parametrize("loss", ["kl", "cosine-mse", "cosine-mae"])
 def test_simtde_with_another_sentence_loss(prepared: tuple[WorkDirectory, Path], loss: str) -> None:
     work, _ = prepared
     student = distill.run(
-        Params(method="simtde", student="teacher:2", options=(f"sentence_loss={loss}",), **NUMBERS), work
+        Params(method="simtde", student="teacher:2", options=(f"sentence_loss={loss}",), **SHORT), work
     )
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
     assert student.facts["dev_protocol"].startswith("Pearson x 100")
@@ -141,10 +131,10 @@ def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
 ) -> None:
     work, dev = prepared
     with pytest.raises(InputError, match="has 2 layers"):
-        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **NUMBERS), work)
+        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **SHORT), work)
     bare = make_work(tmp_path / "bare", tiny_model, sentences[:40])
     with pytest.raises(MissingArtifactError, match="no states of layers") as caught:
-        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **NUMBERS), bare)
+        distill.run(Params(method="pkd", student="teacher:1", dev=dev, **SHORT), bare)
     assert "--layers" in str(caught.value.hint)
 
 
@@ -173,13 +163,13 @@ def test_a_student_with_other_tokens_cannot_be_compared_token_by_token(
     vocabulary = (other / "tokenizer.json").read_text().replace('"guitar"', '"banjo"')
     (other / "tokenizer.json").write_text(vocabulary)
     with pytest.raises(InputError, match=r"1 token that its teacher .* lacks"):
-        distill.run(Params(method="lmx-kd", student=str(other), dev=dev, **NUMBERS), work)
+        distill.run(Params(method="lmx-kd", student=str(other), dev=dev, **SHORT), work)
 
 
 def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     student = distill.run(
-        Params(method="simtde", student="teacher:2", vocabulary=40, token_dim=8, dev=dev, **NUMBERS), work
+        Params(method="simtde", student="teacher:2", vocabulary=40, token_dim=8, dev=dev, **SHORT), work
     )
     assert student.name.startswith("simtde-teacher-2-e8-v40-")
     saved = load_encoder(resolve(str(student.path / "model")))
@@ -189,7 +179,7 @@ def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[W
 
 def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    student = distill.run(Params(method="mse", student="teacher:2", feed_forward=6, dev=dev, **NUMBERS), work)
+    student = distill.run(Params(method="mse", student="teacher:2", feed_forward=6, dev=dev, **SHORT), work)
     assert student.name.startswith("mse-teacher-2-f6-")
     assert load_encoder(resolve(str(student.path / "model"))).config.intermediate_size == 6
     assert student.facts["feed_forward"] == student.parameters["feed_forward"] == 6
@@ -200,7 +190,7 @@ def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Pa
 def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     asked = Params(
-        method="simtde", student="teacher:1", token_dim=8, feed_forward=6, start="sentences", dev=dev, **NUMBERS
+        method="simtde", student="teacher:1", token_dim=8, feed_forward=6, start="sentences", dev=dev, **SHORT
     )
     student = distill.run(asked, work)
     assert student.name.startswith("simtde-teacher-1-e8-f6-sentences-")
@@ -219,7 +209,7 @@ def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
 def test_a_smaller_vocabulary_may_leave_characters_out(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     asked = Params(
-        method="simtde", student="teacher:1", token_dim=8, vocabulary=40, character_count=2, dev=dev, **NUMBERS
+        method="simtde", student="teacher:1", token_dim=8, vocabulary=40, character_count=2, dev=dev, **SHORT
     )
     student = distill.run(asked, work)
     assert student.name.startswith("simtde-teacher-1-e8-v40-c2-")
@@ -235,7 +225,7 @@ def test_a_smaller_vocabulary_may_leave_characters_out(prepared: tuple[WorkDirec
 def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
     options = ("alpha=0.5", "states=0.1")
-    asked = Params(method="simtde", student="teacher:1", token_dim=8, passes=2, options=options, dev=dev, **NUMBERS)
+    asked = Params(method="simtde", student="teacher:1", token_dim=8, passes=2, options=options, dev=dev, **SHORT)
     student = distill.run(asked, work)
     assert student.name.startswith("simtde-teacher-1-e8-p2-")
     assert student.facts["passes"] == student.parameters["passes"] == 2
@@ -256,9 +246,9 @@ def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) 
 
 def test_pkd_with_a_student_that_has_a_dense_layer(prepared: tuple[WorkDirectory, Path]) -> None:
     work, dev = prepared
-    short = distill.run(Params(method="hpd", student="teacher:2", dev=dev, **NUMBERS, name="short"), work)
+    short = distill.run(Params(method="hpd", student="teacher:2", dev=dev, **SHORT, name="short"), work)
     folder = str(short.path / "model")
-    student = distill.run(Params(method="pkd", student=folder, dev=dev, **NUMBERS, name="pkd-short"), work)
+    student = distill.run(Params(method="pkd", student=folder, dev=dev, **SHORT, name="pkd-short"), work)
     assert student.facts["dimension"] == 8
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
 
@@ -271,4 +261,4 @@ def test_a_teacher_that_runs_beside_the_student_is_the_one_that_made_the_vectors
     student = make_tiny_model(tmp_path / "student")
     make_tiny_model(teacher, seed=5)
     with pytest.raises(InputError, match="no longer the one"):
-        distill.run(Params(method="simtde", student=str(student), dev=dev, **NUMBERS), work)
+        distill.run(Params(method="simtde", student=str(student), dev=dev, **SHORT), work)

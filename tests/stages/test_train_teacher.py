@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from distilling import write_dev
+from distilling import SHORT, write_dev
 from tiny_models import make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
@@ -17,16 +16,6 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
 from sentcompress.store import WorkDirectory
-
-SHORT: dict[str, Any] = {
-    "lr": 1e-3,
-    "epochs": 1,
-    "batch_size": 8,
-    "max_steps": 4,
-    "dtype": "float32",
-    "device": "cpu",
-    "eval_every": 2,
-}
 
 
 @pytest.fixture
