@@ -28,6 +28,8 @@ from typing import Any
 from memory_million import ROOT
 from running import machine
 
+from sentcompress.process_memory import peak_of
+
 RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "tests"))
 WIDTH = 32
@@ -68,7 +70,7 @@ class Job:
         return {
             "shard": self.words[self.words.index("--shard") + 1] if "--shard" in self.words else None,
             "code": os.waitstatus_to_exitcode(status),
-            "peak_bytes": usage.ru_maxrss * 1024,
+            "peak_bytes": peak_of(usage),
             "seconds": round(seconds, 1),
             "processor_seconds": round(computed, 1),
         }
