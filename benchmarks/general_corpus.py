@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus_texts import Known, Near, plain, sts_sentences
+from corpus_wordings import installed_wordnet
 from general_sources import FAMILIES, TERM, Family, Source
 from overlap import test_sets
 
@@ -208,6 +209,10 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--research", action="store_true", help="add sources whose weights may not be published")
     options = parser.parse_args()
+    try:
+        installed_wordnet()
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
     described = write_all(gather(options.data, options.research), options.out, options.research)
     for name, of in described.items():
         print(f"{name}: {of['lines']:,} lines, {of['words']:,} words, {of['held_out']['lines']} held out")

@@ -24,6 +24,7 @@ from transformers import ElectraConfig, ElectraModel
 
 from sentcompress.cli.main import keep_freed_memory
 from sentcompress.evaluation.timing import in_turn
+from sentcompress.process_memory import peak_memory
 
 SHAPES = ((256, 16), (128, 32), (64, 64), (18, 224))
 TURNS = {"train": 3, "encode": 6}
@@ -59,7 +60,7 @@ def work(kept: bool, kind: str, threads: int) -> dict[str, float]:
         "seconds": seconds,
         "kernel_seconds": after.ru_stime - before.ru_stime,
         "faults": after.ru_minflt - before.ru_minflt,
-        "peak_bytes": after.ru_maxrss * 1024,
+        "peak_bytes": peak_memory(),
     }
 
 

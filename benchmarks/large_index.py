@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -45,6 +44,7 @@ from sentcompress.evaluation.metrics import (
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, select
+from sentcompress.process_memory import peak_memory
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.stages.eval_retrieval import COMMAND, RetrievalEvaluation
 from sentcompress.store import Request, WorkDirectory
@@ -133,13 +133,11 @@ def run_one(kind: str, options: argparse.Namespace) -> dict[str, Any]:
         with WorkDirectory(folder).build(request) as build:
             evaluation = RetrievalEvaluation(params, data, collection, DEPTH, build, SILENT)
             facts = write_result(build, evaluation.facts({"model": Sides(source, source)})).facts
-    # Linux counts in kibibytes, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     scores = read_scores(facts)
     return {
         "index": kind,
         "settings": facts["indexes"][0]["settings"]["model"],
-        "peak_bytes": peak,
+        "peak_bytes": peak_memory(),
         "seconds": round(time.perf_counter() - started, 1),
         "exact": {score.metric: score.value for score in select(scores, part=EXACT)},
         **{score.metric: score.value for score in select(scores, part=kind)},

@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sentcompress.process_memory import peak_of
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "memory_million.json"
 LIMIT = 1.5e9
@@ -51,9 +53,8 @@ def measure(words: list[str]) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{words[0]} failed")
-    # Linux counts in kibibytes, macOS in bytes.
-    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"command": " ".join(words[:1]), "peak_bytes": peak, "seconds": round(time.perf_counter() - started, 1)}
+    seconds = round(time.perf_counter() - started, 1)
+    return {"command": " ".join(words[:1]), "peak_bytes": peak_of(usage), "seconds": seconds}
 
 
 def main() -> None:

@@ -28,6 +28,8 @@ from typing import Any
 from memory_million import ROOT
 from running import machine, write_results
 
+from sentcompress.process_memory import peak_of
+
 sys.path.insert(0, str(ROOT / "tests"))
 WIDTH = 32
 # Kills come within this time after the start, until a shard has ended; then within the time of the fastest.
@@ -67,7 +69,7 @@ class Job:
         return {
             "shard": self.words[self.words.index("--shard") + 1] if "--shard" in self.words else None,
             "code": os.waitstatus_to_exitcode(status),
-            "peak_bytes": usage.ru_maxrss * 1024,
+            "peak_bytes": peak_of(usage),
             "seconds": round(seconds, 1),
             "processor_seconds": round(computed, 1),
         }

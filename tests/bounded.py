@@ -8,19 +8,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Code for a process that measures itself. Not ru_maxrss: on Linux it includes the peak of the parent process.
-MEMORY = """
-def mebibytes(key):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(key + ":"))
-"""
-
 _CODE = """
 import json, sys, time
 import numpy, pyarrow.parquet, pyarrow.compute
 from sentcompress.corpora import pairs, readers, sts, text_files
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
+from sentcompress.process_memory import peak_memory, resident_memory
 
 def texts(path):
     for record in readers.read_records(path, bad=bad):
@@ -35,7 +29,7 @@ def pair_texts(path):
 
 how, path, skip = sys.argv[1:]
 bad = BadRecords(skip == "skip")
-before, started = mebibytes("VmRSS"), time.process_time()
+before, started = resident_memory(), time.process_time()
 count, message = 0, ""
 try:
     for _ in {"texts": texts, "lines": lines, "pairs": pair_texts}[how](path):
@@ -43,7 +37,7 @@ try:
 except InputError as error:
     message = error.message
 seconds = time.process_time() - started
-print(json.dumps([count, bad.count, message, mebibytes("VmHWM") - before, seconds]))
+print(json.dumps([count, bad.count, message, (peak_memory() - before) // 2**20, seconds]))
 """
 
 
@@ -60,6 +54,6 @@ class Cost:
 
 def cost_of_reading(path: Path, how: str = "texts", *, skip: bool = False) -> Cost:
     """Read a file to its end or its first error: its `texts`, as records; its `lines`; its `pairs`."""
-    command = [sys.executable, "-c", MEMORY + _CODE, how, str(path), "skip" if skip else "stop"]
+    command = [sys.executable, "-c", _CODE, how, str(path), "skip" if skip else "stop"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return Cost(*json.loads(run.stdout))

@@ -43,6 +43,7 @@ BASE = (
     "json_documents",
     "plain_text",
     "numeric",
+    "process_memory",
     "progress",
     "quantities",
     "signals",

@@ -525,6 +525,17 @@ def test_the_general_corpus_keeps_off_test_sets_and_holds_documents_out(
     assert [json.loads(row) for row in rows] == held
 
 
+def test_the_general_corpus_says_before_reading_that_wordnet_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    general = importlib.import_module("general_corpus")
+    monkeypatch.setattr(importlib.import_module("corpus_wordings"), "find_wordnet", lambda: None)
+    monkeypatch.setattr("sys.argv", ["general_corpus.py", str(tmp_path / "no data"), str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as stopped:
+        general.main()
+    assert stopped.value.code == "WordNet is needed: on Debian, apt-get install wordnet-base"
+
+
 def test_what_may_not_be_published_is_gathered_for_research_only() -> None:
     general = importlib.import_module("general_corpus")
     free = {name for name, family in general.FAMILIES.items() if general._used(family, research=False)}

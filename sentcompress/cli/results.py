@@ -8,14 +8,14 @@ from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.plain_text import shell_word
 from sentcompress.reporting.score_section import measuring
-from sentcompress.store import Artifact
+from sentcompress.store import METHOD_OF, Artifact
 
 DISTILL = (
     *("teacher", "student", "method", "parameters", "dimension", "dev_before_training", "dev", "dev_protocol"),
     *("best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 FINETUNE = (
-    *("started_from", "objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
+    *("objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
     *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
 )
 MINE_NEGATIVES = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
@@ -54,7 +54,8 @@ def _distill(artifact: Artifact, call: Call) -> str:
 
 def _finetune(artifact: Artifact, call: Call) -> str:
     """Show the model and its training."""
-    render.print_facts({key: artifact.facts[key] for key in FINETUNE}, artifact.reference)
+    shown = {"started from": artifact.facts[METHOD_OF], **{key: artifact.facts[key] for key in FINETUNE}}
+    render.print_facts(shown, artifact.reference)
     return measuring("fidelity", artifact.name, call.work)
 
 

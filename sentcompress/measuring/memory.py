@@ -7,18 +7,15 @@ imports, loads and encodes has one peak, from which the memory before loading ca
 from __future__ import annotations
 
 import pickle
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from sentcompress.errors import SentcompressError
 from sentcompress.measuring.runtimes import Job
-
-STATUS = Path("/proc/self/status")
+from sentcompress.process_memory import peak_memory, resident_memory
 
 
 @dataclass(frozen=True)
@@ -61,36 +58,13 @@ def _measure(asked: BinaryIO) -> MemoryUse:
     # Unpickling the job imports the modules that it needs.
     job, texts, batch_tokens = pickle.load(asked)
     job.import_libraries()
-    before = _resident()
+    before = resident_memory()
     engine = job.load()
     engine.batch_tokens = batch_tokens
     engine.encode(texts)
     engine.encode(texts[:1])
-    peak = _peak()
+    peak = peak_memory()
     return MemoryUse(peak, max(0, peak - before), _on_device(job.device))
-
-
-def _resident() -> int:
-    """Bytes of memory that this process holds now, or its peak if the system does not tell."""
-    return _status("VmRSS") or _from_rusage()
-
-
-def _peak() -> int:
-    # Not ru_maxrss if possible: on Linux it includes the peak of the parent process.
-    return _status("VmHWM") or _from_rusage()
-
-
-def _status(key: str) -> int | None:
-    if not STATUS.exists():
-        return None
-    lines = STATUS.read_text(encoding="ascii", errors="replace").splitlines()
-    found = [line.split() for line in lines if line.startswith(f"{key}:")]
-    return 1024 * int(found[0][1]) if found else None
-
-
-def _from_rusage() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def _on_device(device: str) -> int | None:

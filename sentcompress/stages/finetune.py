@@ -183,7 +183,6 @@ class _Finetuning:
             else self.params.objective,
             "objective": self.params.objective,
             "student": inherited.get("student", self.model.label),
-            "started_from": self.model.reference,
             METHOD_OF: self.model.reference,
             "teacher": self.vectors.facts.get("teacher") if self.vectors else inherited.get("teacher"),
             "teacher_dimension": inherited.get("teacher_dimension"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.plain_text import shell_word
+from sentcompress.process_memory import peak_memory
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
@@ -292,13 +292,8 @@ def _digests(build: Build) -> dict[str, str]:
     return {str(path.relative_to(build.path)): file_digest(path) for path in paths if path.is_file()}
 
 
-def _peak_memory(device: torch.device) -> int | None:
+def _peak_memory(device: torch.device) -> int:
     """The most memory that this process has had: the device's on a GPU, else what was resident."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak  # Linux counts in kilobytes
+    return peak_memory()

@@ -16,6 +16,8 @@ import torch
 from distilling import made_once, make_work, write_dev
 from tiny_models import make_plain, make_tiny_model
 
+from sentcompress.cli.line import Call
+from sentcompress.cli.results import SHOW
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.ibkd import IBKDFinetune
@@ -24,7 +26,7 @@ from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
-from sentcompress.store import WorkDirectory
+from sentcompress.store import METHOD_OF, WorkDirectory
 from sentcompress.training.selection import Selection
 
 SHORT: dict[str, Any] = {
@@ -90,6 +92,16 @@ def test_the_saved_student_is_the_one_that_was_scored(
     saved = load_encoder(resolve(str(student.path / "model")))
     assert saved.dimension == 8
     assert saved.normalize
+
+
+def test_the_model_that_it_started_from_is_recorded_once_and_shown(
+    work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    student = finetune.run(params(tiny_model), work)
+    again = finetune.run(params(tiny_model, model=student.name, name="again"), work)
+    assert [key for key, value in again.facts.items() if value == student.reference] == [METHOD_OF]
+    SHOW["finetune"](again, Call(params(tiny_model), work.path))
+    assert f"started from          {student.reference}" in capsys.readouterr().out
 
 
 def test_a_checkpoint_gets_the_pooling_that_is_asked_for(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:

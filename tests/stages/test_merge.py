@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounded import MEMORY
 from sharding import bytes_of, make_table
 from tiny_models import make_sentences, make_tiny_model
 
@@ -295,13 +294,14 @@ JOIN = """
 import sys
 from pathlib import Path
 from sentcompress.encoding import sharded_vectors
+from sentcompress.process_memory import peak_memory, resident_memory
 from sentcompress.store import Request, WorkDirectory
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 with WorkDirectory(folder / "work").build(Request("teacher-vectors", "main", "teacher-embed", {})) as build:
-    before = mebibytes("VmRSS")
+    before = resident_memory()
     sharded_vectors._join(iter(sorted(folder.glob("*.npy"))), rows, build, "vectors-00000.npy")
-    print(mebibytes("VmHWM") - before)
+    print((peak_memory() - before) // 2**20)
     build.finish({})
 """
 
@@ -312,7 +312,7 @@ def test_a_merge_takes_little_memory(tmp_path: Path) -> None:
     for part in range(parts):
         np.save(tmp_path / f"{part}.npy", vectors * part)
     run = subprocess.run(
-        [sys.executable, "-c", MEMORY + JOIN, str(tmp_path), str(parts * rows)],
+        [sys.executable, "-c", JOIN, str(tmp_path), str(parts * rows)],
         capture_output=True,
         text=True,
         check=True,
