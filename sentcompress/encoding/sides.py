@@ -9,6 +9,7 @@ import numpy as np
 from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.errors import InputError
+from sentcompress.models.catalog import teacher_digests
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import SILENT, Reporter
@@ -131,8 +132,8 @@ def projection_between(
     vectors_name = projection.input_of_kind("teacher-vectors")
     assert vectors_name is not None
     vectors = _unchanged(work, projection, "teacher-vectors", vectors_name)
-    of_teacher = {digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")}
-    if documents.digest != vectors.digest and documents.model.source.digest not in of_teacher:
+    of_teacher = {vectors.digest, *teacher_digests(work, vectors)}
+    if of_teacher.isdisjoint((documents.digest, documents.model.source.digest)):
         return None
     loaded = Projection.load(projection.path)
     return TeacherProjection(projection, loaded, bool(student.facts.get("options", {}).get("centre", True)))

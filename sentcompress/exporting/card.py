@@ -39,7 +39,7 @@ class Card:
     Attributes:
         name: name of the export.
         facts: facts of the export: sizes, parameters, verification.
-        lineage: the artifacts that the model was made from, most recent first.
+        lineage: the artifacts that the model was made from, most recent first; then those of a teacher made here.
         teacher: label of the teacher, if known.
         base: label of the model from outside that the teacher is, or was itself made from.
         measured: evaluations of the model in the work directory.
@@ -102,9 +102,10 @@ class Card:
     def _summary(self) -> str:
         encoder, facts = self.encoder, self.facts
         made = _method(self.lineage)
-        from_teacher = f" It was made from {markdown(self.teacher + made)}." if self.teacher else ""
-        if self.base != self.teacher and self.base and self.teacher:
-            from_teacher += f" {markdown(self.teacher)} was made from {markdown(self.base)}."
+        teacher, base = (_without_folders(label or "") for label in (self.teacher, self.base))
+        from_teacher = f" It was made from {markdown(teacher + made)}." if teacher else ""
+        if self.base != self.teacher and base and teacher:
+            from_teacher += f" {markdown(teacher)} was made from {markdown(base)}."
         weighted = "" if self.encoder.token_weights is None else ", with token weights"
         rows = [
             ("embedding dimensions", facts["dimension"]),
@@ -223,7 +224,12 @@ def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:
 def _command(artifact: Artifact) -> str:
     """The command that made it, without local folders."""
     line = artifact.manifest["line"] or [artifact.manifest["command"]]
-    return shell_line(["sentcompress", *(PurePath(word).name if word.startswith("/") else word for word in line)])
+    return shell_line(["sentcompress", *map(_without_folders, line)])
+
+
+def _without_folders(word: str) -> str:
+    """A word, or the last part of an absolute path."""
+    return PurePath(word).name if word.startswith("/") else word
 
 
 def _dense(encoder: Encoder) -> Iterator[str]:

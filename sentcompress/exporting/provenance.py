@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
 from sentcompress.evaluation.score import COMPARE, MODEL
-from sentcompress.models.catalog import NamedModel, artifact_at
-from sentcompress.models.sources import resolve
+from sentcompress.models.catalog import NamedModel, teacher_digests
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements
+from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements, teacher_made_here
 
 
 def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
@@ -26,25 +25,32 @@ def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
 
 def base_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
     """The label of the model from outside that the teacher was made from in this work directory; or of the teacher."""
-    base, seen = teacher_of(model, lineage), set[str]()
-    while made_here := _trained_here(work, lineage):
-        if made_here.reference in seen:
-            break
-        seen.add(made_here.reference)
-        lineage = ancestors(work, made_here.reference, made_here.digest)
-        base = next((str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")), base)
+    base = teacher_of(model, lineage)
+    for line in _lines_of_teachers(work, lineage):
+        base = next((str(artifact.facts["teacher"]) for artifact in line if artifact.facts.get("teacher")), base)
     return base
 
 
-def _trained_here(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
-    """The teacher of the first vectors in a line, if it is a model of the work directory, as it was then."""
+def with_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> list[Artifact]:
+    """The lineage of a model, then that of its teacher if this was made in the work directory, and so on."""
+    every = (artifact for line in (lineage, *_lines_of_teachers(work, lineage)) for artifact in line)
+    return list({artifact.reference: artifact for artifact in every}.values())
+
+
+def _lines_of_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> Iterator[list[Artifact]]:
+    """The lineage of the teacher if it is a model of the work directory, as it was then; then of its teacher."""
+    seen = set[str]()
+    while teacher := _teacher_made_here(lineage):
+        reference, digest = teacher
+        lineage = [] if reference in seen else ancestors(work, reference, digest)
+        seen.add(reference)
+        if lineage:
+            yield lineage
+
+
+def _teacher_made_here(lineage: Sequence[Artifact]) -> tuple[str, str] | None:
     vectors = next((one for one in lineage if one.manifest["kind"] == "teacher-vectors"), None)
-    for reference, digest in vectors.inputs.items() if vectors else ():
-        path = reference.removeprefix("model:")
-        found = artifact_at(work, path) if path != reference else None
-        if found and resolve(path).digest == digest:
-            return found
-    return None
+    return teacher_made_here(vectors) if vectors else None
 
 
 def measurements_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:
@@ -83,10 +89,8 @@ def evaluations_of(
 
 
 def _digests_of_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> set[str]:
-    teachers = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
-    models = {r: d for artifact in teachers for r, d in artifact.inputs.items() if r.startswith("model:")}
-    made_here = [artifact_at(work, reference.removeprefix("model:")) for reference in models]
-    return {*models.values(), *(artifact.digest for artifact in made_here if artifact)}
+    vectors = [artifact for artifact in lineage if artifact.reference.startswith("teacher-vectors/")]
+    return {digest for one in vectors for digest in teacher_digests(work, one)}
 
 
 def _read(artifact: Artifact, reporter: Reporter) -> Evaluation | None:

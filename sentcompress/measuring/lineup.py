@@ -44,8 +44,9 @@ def find_graphs(work: WorkDirectory, model: NamedModel) -> dict[str, Graph]:
 def _find_graph(work: WorkDirectory, model: NamedModel, file: str) -> Graph | None:
     path = model.source.path / file
     if path.is_file():
-        # The digest of a model folder does not include its graphs.
-        return Graph(model.source.path, file_inputs([path]))
+        # The digest of a model folder does not include its graphs; that of an export does.
+        made_here = model.reference.startswith("exports/")
+        return Graph(model.source.path, {} if made_here else file_inputs([path]))
     for export in work.newest("exports"):
         # The inputs alone do not tell: the model of a router's documents is one of them.
         is_of = export.parameters.get("model") == model.reference

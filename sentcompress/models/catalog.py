@@ -10,8 +10,8 @@ from sentcompress.errors import MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, load_pooled
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, meaning_of, no_such_model
-from sentcompress.models.sources import EMBEDDED, ModelSource, comes_along, resolve
-from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part
+from sentcompress.models.sources import EMBEDDED, ModelSource, comes_along, locate, resolve
+from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part, teacher_made_here
 from sentcompress.store.request import TEACHER_VECTORS
 
 MODEL_FOLDER = "model"
@@ -27,8 +27,9 @@ class NamedModel:
         reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
             `model:<place>`.
         digest: what the request records for that reference.
-        place: what `sources.locate` finds the files by, from any folder: `embedded`, a published student, an absolute
-            path or a hub name.
+        place: what finds the files from any folder: `students/<name>` or `exports/<name>` of the work directory, which
+            can be moved; else what `sources.locate` takes: `embedded`, a published student, an absolute path or a hub
+            name.
         revision: of a hub model.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
@@ -139,8 +140,15 @@ class FoundByName(Protocol):
 
 
 def typed_name(name: str | None, found: FoundByName) -> str:
-    """The name that was given, or one that still means the same model when there is a newer one."""
-    return name if name not in (None, TEACHER, STUDENT) else found.name
+    """The name that was given, or one that still means the same model later.
+
+    Instead of `teacher` and `student`, and of the path of an artifact, because the work directory can be moved.
+    """
+    if name in (None, TEACHER, STUDENT):
+        return found.name
+    kind, _, own = found.name.partition("/")
+    is_path = kind in KINDS and name not in (own, found.name) and not name.startswith(f"{TEACHER_VECTORS}/")
+    return found.name if is_path else name
 
 
 def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool) -> NamedModel:
@@ -149,7 +157,10 @@ def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool)
     Whether these were made with trusted code does not matter: the work directory may come from somebody else.
     """
     asked = vectors.parameters
-    model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
+    if here := teacher_made_here(vectors):
+        model = _of_artifact(work.get(*here[0].split("/", 1)), trust_remote_code)
+    else:
+        model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
     normalize = True if asked.get("content_words") else asked.get("normalize")
@@ -202,7 +213,32 @@ def artifact_at(work: WorkDirectory, path: str) -> Artifact | None:
 def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
     # An export has the name of its student, and stands beside it in tables and among evaluations.
     label = f"{artifact.name} (export)" if artifact.manifest["kind"] == "exports" else artifact.name
-    folder = artifact.path / MODEL_FOLDER if (artifact.path / MODEL_FOLDER).is_dir() else artifact.path
-    source = replace(resolve(str(folder), trust_remote_code=trust_remote_code), label=label)
-    place = str(folder.resolve())
-    return NamedModel(source, label, artifact.reference, artifact.digest, place, trust_remote_code=trust_remote_code)
+    source = replace(resolve(str(model_folder(artifact)), trust_remote_code=trust_remote_code), label=label)
+    reference = artifact.reference
+    return NamedModel(source, label, reference, artifact.digest, reference, trust_remote_code=trust_remote_code)
+
+
+def model_folder(artifact: Artifact) -> Path:
+    """The folder of the model of a student or an export."""
+    inside = artifact.path / MODEL_FOLDER
+    return inside if inside.is_dir() else artifact.path
+
+
+def teacher_input(work: WorkDirectory, teacher: NamedModel) -> dict[str, str]:
+    """The input that vectors record for their teacher, however it was named: digest by reference."""
+    kind, _, own = teacher.place.partition("/")
+    if kind in KINDS:
+        return {teacher.place: work.get(kind, own).digest}
+    return {f"model:{teacher.place}": teacher.source.digest}
+
+
+def teacher_digests(work: WorkDirectory, vectors: Artifact) -> set[str]:
+    """The digests by which the teacher of vectors is known: of its files and, if it was made here, of the artifact."""
+    here = teacher_made_here(vectors)
+    if here is None:
+        return {digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")}
+    reference, digest = here
+    found = work.find(*reference.split("/", 1))
+    if found is None or found.digest != digest:
+        return {digest}
+    return {digest, locate(str(model_folder(found))).digest}

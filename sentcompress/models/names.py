@@ -94,7 +94,10 @@ def _of_hub(name: str) -> Meaning | None:
     """A hub model in its shortest spelling, so that it has one reference."""
     if not HUB_NAME.fullmatch(name):
         return None
-    return Meaning("source", name if "/" in name or is_hub_name(name) else f"{HUB_PREFIX}{name}")
+    owner, slash, _ = name.partition("/")
+    # Without the prefix, an owner called `students` would name a student.
+    is_short = owner not in ARTIFACTS if slash else is_hub_name(name)
+    return Meaning("source", name if is_short else f"{HUB_PREFIX}{name}")
 
 
 def is_hub_name(name: str) -> bool:

@@ -25,7 +25,7 @@ from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.extras import installing, is_installed
-from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.catalog import NamedModel, artifact_at, find_model
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.model_files import read_config, transformer_folder
@@ -240,10 +240,14 @@ def _request(params: Params) -> dict[str, Any]:
 
 
 def _place(teacher: str, work: WorkDirectory) -> str:
-    """The teacher; a folder by its absolute path."""
+    """The teacher; a model of the work directory by its reference, another folder by its absolute path."""
     meaning = meaning_of(teacher, lambda kind, name: work.has(kind, name))
-    is_folder = meaning is not None and meaning.kind == "source" and not comes_along(meaning.name)
-    return _absolute(teacher) if is_folder else teacher
+    if meaning is not None and meaning.kind == "artifact":
+        return meaning.name
+    if meaning is None or meaning.kind != "source" or comes_along(meaning.name):
+        return teacher
+    made_here = artifact_at(work, teacher)
+    return made_here.reference if made_here else _absolute(teacher)
 
 
 def _absolute(place: str) -> str:

@@ -19,14 +19,14 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.memory import require_memory
-from sentcompress.models.names import PRESETS
+from sentcompress.models.names import KINDS, PRESETS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import FetchError, comes_along
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
-from sentcompress.store import Artifact, Build, Request, WorkDirectory
+from sentcompress.store import Artifact, Build, Request, WorkDirectory, teacher_made_here
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData, pad_id, tokenised
 from sentcompress.training.further import further
@@ -107,7 +107,9 @@ def _request(
     digests = {artifact.reference: artifact.digest for artifact in used}
     chosen = {}
     if found is None:
-        digests[f"model:{student.source.label}"] = student.source.digest
+        # A teacher of the work directory is an input of its vectors.
+        if not teacher_made_here(inputs.vectors):
+            digests[f"model:{student.source.label}"] = student.source.digest
     else:
         digests[found.reference] = found.digest
         chosen["student"] = typed_name(params.student, found)
@@ -135,7 +137,8 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
 
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
-    of_hub = not comes_along(found.place) and not Path(found.place).is_dir()
+    made_here = found.reference.partition("/")[0] in KINDS
+    of_hub = not made_here and not comes_along(found.place) and not Path(found.place).is_dir()
     return not of_hub and has_modules(found.source)
 
 

@@ -22,7 +22,7 @@ from sentcompress.exporting.card import Card, read_notes
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.half_precision import check_own_loader, halve_weights
-from sentcompress.exporting.provenance import base_of, evaluations_of, measurements_of, teacher_of
+from sentcompress.exporting.provenance import base_of, evaluations_of, measurements_of, teacher_of, with_teachers
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
@@ -106,7 +106,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 name=request.name,
                 encoder=encoder,
                 facts=facts,
-                lineage=lineage,
+                lineage=with_teachers(work, lineage),
                 teacher=teacher,
                 base=base_of(work, model, lineage),
                 measured=found,

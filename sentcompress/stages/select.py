@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sentcompress.commands.select import Params
@@ -10,7 +11,7 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements, taught_by
@@ -58,7 +59,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     inputs = {one.reference: one.digest for one in models}
     inputs |= {evaluation.artifact.reference: evaluation.artifact.digest for evaluation in used}
     name = params.name or f"{chosen.slug}-selected"
-    request = Request.of(params, name, inputs)
+    typed = tuple(map(typed_name, params.inputs, models))
+    request = Request.of(replace(params, inputs=typed), name, inputs)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh

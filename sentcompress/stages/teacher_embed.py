@@ -20,7 +20,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, teacher_input, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -59,7 +59,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     params = _as_it_taught(params, model)
-    request = _request(params, sentences, model)
+    request = _request(params, sentences, model, work)
     embedding = _Embedding(params, model, sentences, reporter)
     if shard := find_shard(params.shard):
         if find_launch():
@@ -86,9 +86,9 @@ def _as_it_taught(params: Params, model: NamedModel) -> Params:
     )
 
 
-def _request(params: Params, sentences: Artifact, model: NamedModel) -> Request:
+def _request(params: Params, sentences: Artifact, model: NamedModel, work: WorkDirectory) -> Request:
     # Later stages load the teacher again by its place, wherever they are called from.
-    inputs = {sentences.reference: sentences.digest, f"model:{model.place}": model.source.digest}
+    inputs = {sentences.reference: sentences.digest, **teacher_input(work, model)}
     name = params.name or sentences.name
     return Request.of(params, name, inputs, {"teacher": model.place}, teacher=typed_name(params.teacher, model))
 

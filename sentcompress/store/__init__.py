@@ -29,6 +29,7 @@ from sentcompress.store.lineage import (
     measurements,
     students_of,
     taught_by,
+    teacher_made_here,
 )
 from sentcompress.store.lookup import is_being_written
 from sentcompress.store.manifests import (
@@ -76,5 +77,6 @@ __all__ = [
     "read_request",
     "students_of",
     "taught_by",
+    "teacher_made_here",
     "tree_digest",
 ]

@@ -49,6 +49,7 @@ class Request:
     Attributes:
         parameters: everything that the result depends on, except the inputs.
         inputs: digests by reference: `<kind>/<name>` in this work directory, `file:<absolute path>` or `model:<name>`.
+            What is in the work directory has the first form, because the work directory can be moved.
         line: the words of the command after `sentcompress`. Running it again finds the result fresh.
     """
 

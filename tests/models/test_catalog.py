@@ -10,7 +10,7 @@ import pytest
 
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError
 from sentcompress.models import catalog
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, teacher_digests, typed_name
 from sentcompress.models.sources import ModelSource, resolve
 from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
@@ -194,9 +194,17 @@ def test_student_is_the_newest_unless_one_is_called_so(work: WorkDirectory, tiny
 
 def test_a_student_that_taught_is_the_same_model_under_both_names(work: WorkDirectory, tiny_model: Path) -> None:
     student = make(work, "students", "middle", tiny_model, MODEL_FOLDER)
-    teach(work, teacher=str(student.path / MODEL_FOLDER))
-    assert find_model(work, "teacher") == find_model(work, "middle")
-    assert typed_name("teacher", find_model(work, "teacher")) == "students/middle"
+    inputs = {student.reference: student.digest}
+    with work.build(
+        Request("teacher-vectors", "main", "teacher-embed", {"teacher": "students/middle"}, inputs)
+    ) as build:
+        vectors = build.finish({})
+    found = find_model(work, "teacher")
+    assert found == find_model(work, "middle") == find_model(work, str(student.path))
+    assert typed_name("teacher", found) == typed_name(str(student.path), found) == "students/middle"
+    for name in ("middle", "students/middle", "teacher-vectors/main"):
+        assert typed_name(name, found) == name
+    assert teacher_digests(work, vectors) == {student.digest, resolve(str(tiny_model)).digest}
 
 
 def test_a_student_of_another_work_directory_is_named_by_its_folder(

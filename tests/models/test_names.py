@@ -35,6 +35,7 @@ def meaning(name: str) -> tuple[str, str] | None:
         ("roberta-large", ("source", "roberta-large")),
         ("hub:roberta-large", ("source", "roberta-large")),
         ("hub:gpt2", ("source", "hub:gpt2")),
+        ("hub:students/tiny", ("source", "hub:students/tiny")),
         ("gpt2", None),
         ("hub:a b", None),
         ("./nowhere", ("source", "./nowhere")),

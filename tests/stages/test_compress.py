@@ -26,7 +26,7 @@ from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.signals import StoppedError
-from sentcompress.stages import bench, compress, report, split_documents
+from sentcompress.stages import average, bench, compress, report, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import beside
@@ -422,3 +422,18 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
         compress._candidates(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
     assert str(found.value.hint).startswith("the teacher itself is 11.")
     assert "as an int8 graph: allow `max_bytes` 11." in str(found.value.hint)
+
+
+def test_a_plan_for_a_teacher_of_the_work_directory_is_found_after_a_move(tmp_path: Path, documents: Path) -> None:
+    models = [str(make_tiny_model(tmp_path / name, layers=3, seed=seed)) for seed, name in enumerate(("one", "two"))]
+    here = WorkDirectory(tmp_path / "here" / "work")
+    big = average.run(average.Params(inputs=tuple(models), name="big"), here, SilentReporter())
+    planned = run(asked(documents, big.path, max_bytes="170kB", dry_run=True), here, SilentReporter())
+    assert str(here.path) not in planned.recipe.read_text(encoding="utf-8")
+    (tmp_path / "there").mkdir()
+    there = WorkDirectory(shutil.move(here.path, tmp_path / "there" / "else"))
+    for teacher in ("big", "students/big", str(there.path / "students" / "big")):
+        notes = Listener()
+        again = run(replace(asked(documents, big.path, max_bytes="170kB", dry_run=True), teacher=teacher), there, notes)
+        assert f"using the plan {again.recipe}" in notes.notes
+        assert again.plan == planned.plan
