@@ -28,6 +28,9 @@ def pick_device(name: str = "auto") -> torch.device:
         name = next(kind for kind in ("cuda", "mps", "cpu") if present[kind])
     if not present[name]:
         raise InputError(f"this machine has no {name} device{_why_not(name)}", "use `device` auto or `device` cpu")
+    if name == "cuda":
+        # cuDNN's attention makes a plan for each new shape, which takes longer than many steps; lengths always vary.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "cuda" and (local := local_rank()) is not None:
         return torch.device(name, local % torch.cuda.device_count())
     return torch.device(name)
