@@ -94,7 +94,7 @@ class PlanFile:
         found = work.find(one.kind, one.name) if work.has(one.kind, one.name) else None
         if found is None or found.damage():
             return None
-        return found if found.made_since(self.since) else None
+        return found if str(found.manifest["finished"]) >= self.since else None
 
     def _used(self, one: Planned, work: WorkDirectory) -> float:
         if found := self._made(one, work):

@@ -133,10 +133,10 @@ def _run_stages(
     plan: PlanFile, path: Path, work: WorkDirectory, reporter: Reporter, *, dry_run: bool = False, only: str = ""
 ) -> Any:
     """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again."""
-    force = not dry_run and bool(plan.to_replace(work))
+    again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
     chosen = (only,) if only else ()
     try:
-        return _run("run", work.keeping(plan.since), reporter, recipe=path, dry_run=dry_run, force=force, only=chosen)
+        return _run("run", work, reporter, recipe=path, dry_run=dry_run, settings=again, only=chosen)
     except SentcompressError as error:
         # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
         hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")

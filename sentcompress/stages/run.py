@@ -21,7 +21,6 @@ from sentcompress.evaluation.results import headline_of
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Reporter
 from sentcompress.recipes.document import read_recipe
-from sentcompress.recipes.forced import ForcedRun
 from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.needs import Need, missing, raise_missing
 from sentcompress.recipes.plan import Asked, Plan, Step, make_plan
@@ -33,7 +32,6 @@ from sentcompress.store.artifacts import NOTHING_KEPT
 
 COMMAND = Params.command
 EXACT_HINT = "`exact` stops at such inputs"
-AGAIN = "then run the same command again: finished stages are skipped"
 EARLIER_KEPT = "the stages before it are finished; run the same command again to resume"
 
 
@@ -125,10 +123,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
         reporter.note(line)
     # Defaults such as the newest sentence table see what this recipe has made, and nothing else.
     made: dict[str, list[str]] = {}
-    forced = ForcedRun.of(work, chosen)
-    # A plan of `compress` says itself since when its results are kept.
-    since = work.kept_since or forced.begin(reporter)
-    within = work.within(made).keeping(since)
+    within = work.within(made)
     for step in found.steps:
         if step in used:
             artifact = _up_to_date(step, params.recipe, within)
@@ -137,14 +132,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
             number = "" if step.number == place else f" (number {step.number} of the recipe)"
             doing = find_command(step.command).doing
             reporter.step(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command} ({doing})")
-            done.append(_run(step, within, reporter))
+            done.append(_run(step, params, within, reporter))
             artifact = done[-1].artifact
         else:
             continue
         made.setdefault(artifact.manifest["kind"], []).append(artifact.name)
-    forced.end()
-    if since and not work.kept_since and all(one.fresh for one in done):
-        reporter.warn("every stage had already been rerun; run the same command again to rerun them")
     return Outcome(found, done)
 
 
@@ -183,17 +175,21 @@ def headline(artifact: Artifact) -> dict[str, Any]:
     return next(({key: facts[key]} for key in ("dev", "explained_variance", "rows") if key in facts), {})
 
 
-def _run(step: Step, work: WorkDirectory, reporter: Reporter) -> Done:
+def _run(step: Step, asked: Params, work: WorkDirectory, reporter: Reporter) -> Done:
     started = datetime.now(UTC).isoformat(timespec="microseconds")
     try:
         artifact = find_command(step.command).run(step.params, work, reporter)
     except SentcompressError as error:
         message = spelled(error.message.removeprefix(f"{step.command}: "), type(step.params))
-        hints = [hint for hint in (_hint(error, step), AGAIN) if hint]
+        hints = [
+            hint for hint in (_hint(error, step), f"then run the same command again: {_skipping(step, asked)}") if hint
+        ]
         raise error.reworded(f"{step.label}: {message}", "; ".join(hints)) from error
     except StoppedError as stop:
         of_stage = stop.hint if stop.hint != NOTHING_KEPT or step.number == 1 else EARLIER_KEPT
         stop.hint = f"stopped in {step.label}: {of_stage or GO_ON}"
+        if asked.force:
+            stop.hint += f" ({_skipping(step, asked)})"
         raise
     return Done(step, artifact, fresh=str(artifact.manifest["finished"]) < started)
 
@@ -206,3 +202,11 @@ def _hint(error: SentcompressError, step: Step) -> str | None:
     if hint and any(fields.intersection(OPTION.findall(one)) for one in alternatives):
         return f"{hint} ({spelled(f'as `settings` {step.number}.OPTION=VALUE', Params)})"
     return hint
+
+
+def _skipping(step: Step, asked: Params) -> str:
+    """What the same command does with the stages that are finished."""
+    if not asked.force:
+        return "finished stages are skipped"
+    omitted = "" if asked.only else f"; `first` {step.number} omits them"
+    return spelled(f"`force` runs finished stages again{omitted}", Params)

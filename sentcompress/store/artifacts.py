@@ -53,32 +53,27 @@ class WorkDirectory(Lookup):
         """
         super().__init__(path)
         self.wait = wait
-        self.kept_since = ""
         self._looking = False
 
     def waiting(self, seconds: float) -> Self:
         """The same work directory with another `wait`."""
         return self._with(wait=seconds)
 
-    def keeping(self, since: str) -> Self:
-        """The same work directory, in which `force` keeps what the same request made since a time, in UTC."""
-        return self._with(kept_since=since)
-
     def looking(self) -> Self:
         """The same work directory, in which nothing is built: what is not up to date is a MissingArtifactError."""
         return self._with(_looking=True)
 
     def settled(self, request: Request, *, force: bool = False, reporter: Reporter = SILENT) -> Artifact | None:
-        """The finished artifact, if the same request was completed before and `force` does not rebuild it.
+        """The finished artifact, if the same request was completed before and `force` is not given.
 
         Raises:
             UsageError: as `build` does.
         """
         _check_request(request)
-        if done := self._fresh(request, force, reporter):
-            return done
         if force:
             return None
+        if done := self._fresh(request, reporter):
+            return done
         self._refuse_to_build(request)
         self._keep_what_is_there(request, self._target(request.kind, request.name))
         return None
@@ -90,8 +85,7 @@ class WorkDirectory(Lookup):
         """Build the artifact of `request` under a lock, resuming an interrupted build.
 
         `build.fresh` is the finished artifact if the same request was completed before and `force` is not given; then
-        there is nothing to do. `force` rebuilds it, unless it was made since the time of `keeping`; if interrupted, the
-        same request with `force` resumes.
+        there is nothing to do. `force` rebuilds it; if interrupted, the same request with `force` resumes.
 
         Args:
             merging: the artifact is put together of its shards.
@@ -105,16 +99,16 @@ class WorkDirectory(Lookup):
         _check_request(request)
         target = self._target(request.kind, request.name)
         if not self._looking:
-            self.make_folder(target.parent)
+            self._make_folder(target.parent)
         writable = os.access(target.parent, os.W_OK) and not self._looking
-        if not writable and (done := self._fresh(request, force, reporter)):
+        if not writable and not force and (done := self._fresh(request, reporter)):
             yield Build(request, target, target, done, resumed=False)  # nothing to write, no lock to take
             return
         self._refuse_to_build(request)
         patience = max(self.wait, PATIENCE_SECONDS)
         with locked_when_free(beside(target, "lock"), str(target), patience, reporter) as lock:
             atomic.recover(target)
-            if done := self._fresh(request, force, reporter):
+            if not force and (done := self._fresh(request, reporter)):
                 drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
@@ -152,10 +146,8 @@ class WorkDirectory(Lookup):
                 if partial.is_dir() and is_empty(partial):
                     atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
-    def _fresh(self, request: Request, force: bool, reporter: Reporter) -> Artifact | None:
-        """The finished, undamaged artifact of the same request, unless `force` rebuilds it."""
-        if force and not self.kept_since:
-            return None
+    def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
+        """The finished, undamaged artifact of the same request, or None."""
         try:
             current = self.find(request.kind, request.name)
         except DamagedError as error:
@@ -163,13 +155,10 @@ class WorkDirectory(Lookup):
             return None
         if current is None or current.fingerprint != request.fingerprint:
             return None
-        if force and not current.made_since(self.kept_since):
-            return None
         if damage := current.damage():
             reporter.warn(f"{current.reference} is damaged ({damage}); it will be rebuilt")
             return None
-        state = "was already rerun, skipped" if force else "is up to date, skipped (`force` to rerun)"
-        reporter.note(f"{request.command}: {current.reference} {state}")
+        reporter.note(f"{request.command}: {current.reference} is up to date, skipped (`force` to rerun)")
         return current
 
     def _refuse_to_build(self, request: Request) -> None:
@@ -208,12 +197,7 @@ class WorkDirectory(Lookup):
                     (*renamed, "use `force` to replace it"),
                 )
 
-    def make_folder(self, folder: Path) -> None:
-        """Create the work directory, or a folder in it, unless it exists.
-
-        Raises:
-            InputError: if a file is in the way.
-        """
+    def _make_folder(self, folder: Path) -> None:
         self._check()
         try:
             atomic.make_folder(folder)

@@ -105,10 +105,6 @@ class Artifact:
         """Whether its date is in the future, because a clock was wrong."""
         return self.finished > datetime.now(UTC) + CLOCK_TOLERANCE
 
-    def made_since(self, time: str) -> bool:
-        """Whether it was finished after a time, in UTC. A date in the future is wrong, and does not count."""
-        return not self.from_the_future and str(self.manifest["finished"]) >= time
-
     @property
     def age(self) -> tuple[bool, datetime]:
         """Sort key: the newest is last. A date in the future is wrong, and counts as the oldest."""

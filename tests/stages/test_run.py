@@ -20,9 +20,8 @@ from listening import Listener
 from sentcompress import signals
 from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.commands import makers
-from sentcompress.errors import BusyError, InputError, MissingArtifactError, TrainingError, UsageError
+from sentcompress.errors import BusyError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.exit_codes import REQUEUE
-from sentcompress.recipes.forced import ForcedRun
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
 from sentcompress.store import Request, WorkDirectory, file_digest
@@ -261,7 +260,7 @@ def test_an_interruption_names_the_stage_and_what_is_kept(
     assert stopped.value.hint == f"stopped in stage 2 (teacher-embed): {stage.EARLIER_KEPT}"
     with pytest.raises(signals.StoppedError) as stopped:
         run_all(replace(params, force=True), work)
-    assert stopped.value.hint == f"stopped in stage 2 (teacher-embed): {stage.EARLIER_KEPT}"
+    assert str(stopped.value.hint).endswith("(--force runs finished stages again; --from 2 omits them)")
 
 
 def run_as_a_command(words: list[str]) -> None:
@@ -271,19 +270,20 @@ def run_as_a_command(words: list[str]) -> None:
     sys.exit(_run(words))
 
 
-def long_training(checkpoint_every: str) -> tuple[str, ...]:
-    return ("distill.epochs=10", f"distill.checkpoint-every={checkpoint_every}", "distill.eval-every=20")
-
-
-def stop_in_training(asked: Params, work: Path, how: signal.Signals) -> int | None:
-    """Run a recipe in a process that gets a signal while it trains; its exit code."""
+@pytest.mark.parametrize(
+    ("how", "code", "every"), [(signal.SIGKILL, -signal.SIGKILL, "0.01"), (signal.SIGUSR1, REQUEUE, "3600")]
+)
+def test_stopped_in_the_middle_of_a_training_it_goes_on(
+    params: Params, tmp_path: Path, how: signal.Signals, code: int, every: str
+) -> None:
+    settings = ("distill.epochs=10", f"distill.checkpoint-every={every}", "distill.eval-every=20")
+    asked = replace(params, settings=settings)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
-    force = ["--force"] if asked.force else []
-    line = words(asked, *(word for one in asked.settings for word in ("--set", one)), *force, "--work", str(work))
+    line = words(asked, *(word for one in settings for word in ("--set", one)), "--work", str(tmp_path / "stopped"))
     process = context.Process(target=run_as_a_command, args=(line,))
     process.start()
-    partial = work / "students" / ".student.partial"
+    partial = tmp_path / "stopped" / "students" / ".student.partial"
     checkpoint = partial / ".scaffold" / "state" / "checkpoints" / "checkpoint.json"
     begun = checkpoint if how == signal.SIGKILL else partial / "log.jsonl"
     while process.is_alive() and not (begun.exists() and begun.stat().st_size):
@@ -291,118 +291,14 @@ def stop_in_training(asked: Params, work: Path, how: signal.Signals) -> int | No
     assert process.is_alive(), "it was done before it could be stopped"
     os.kill(process.pid or 0, how)
     process.join()
+    assert process.exitcode == code
     assert checkpoint.is_file()
-    return process.exitcode
-
-
-@pytest.mark.parametrize(
-    ("how", "code", "every"), [(signal.SIGKILL, -signal.SIGKILL, "0.01"), (signal.SIGUSR1, REQUEUE, "3600")]
-)
-def test_stopped_in_the_middle_of_a_training_it_goes_on(
-    params: Params, tmp_path: Path, how: signal.Signals, code: int, every: str
-) -> None:
-    asked = replace(params, settings=long_training(every))
-    assert stop_in_training(asked, tmp_path / "stopped", how) == code
     listener = Listener()
     stopped = run_all(asked, WorkDirectory(tmp_path / "stopped"), listener)  # type: ignore[arg-type]
     assert [done.fresh for done in stopped] == [True, True, False, False]
     assert "distill: resuming the unfinished students/student" in listener.notes
     whole = run_all(asked, WorkDirectory(tmp_path / "whole"))
     assert stopped[2].artifact.digest == whole[2].artifact.digest
-
-
-def test_a_forced_run_that_was_killed_goes_on_when_it_is_forced_again(params: Params, tmp_path: Path) -> None:
-    work = WorkDirectory(tmp_path / "work")
-    asked = replace(params, settings=long_training("0.01"))
-    finished = [done.artifact.manifest["finished"] for done in run_all(asked, work)]
-    forced = replace(asked, force=True)
-    assert stop_in_training(forced, work.path, signal.SIGKILL) == -signal.SIGKILL
-    listener = Listener()
-    done = run_all(forced, work, listener)
-    assert [one.fresh for one in done] == [True, True, False, False]
-    assert all(one.artifact.manifest["finished"] > before for one, before in zip(done, finished, strict=True))
-    (record,) = [note.rpartition("remove ")[2][:-1] for note in listener.notes if "continuing the forced run" in note]
-    assert "teacher-embed: teacher-vectors/vectors was already rerun, skipped" in listener.notes
-    assert "distill: resuming the unfinished students/student" in listener.notes
-    assert not Path(record).exists()
-    assert not any(one.fresh for one in run_all(forced, work)), "a forced run that has ended is not continued"
-    assert list(work.path.glob(".*")) == []
-
-
-@pytest.mark.parametrize(
-    ("again", "fresh"),
-    [
-        ({"force": True}, [True, False, False, False]),
-        ({"force": True, "settings": ("distill.max-steps=4",)}, [False] * 4),
-        ({"force": True, "last": "distill"}, [False] * 3),
-        ({"settings": ("augment.force=true",)}, [False, True, True, True]),
-    ],
-)
-def test_only_the_same_forced_run_is_continued(
-    again: dict[str, Any], fresh: list[bool], params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object) -> None:
-        raise signals.StoppedError(signal.SIGTERM)
-
-    work = WorkDirectory(tmp_path / "work")
-    run_all(params, work)
-    with monkeypatch.context() as patched:
-        patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stop)
-        with pytest.raises(signals.StoppedError):
-            run_all(replace(params, force=True), work)
-    assert [done.fresh for done in run_all(replace(params, **again), work)] == fresh
-
-
-def test_a_forced_run_is_given_up_by_a_run_without_force(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise TrainingError("the loss is no longer a number", "lower --lr")
-
-    work = WorkDirectory(tmp_path / "work")
-    with monkeypatch.context() as patched:
-        patched.setattr("sentcompress.stages.distill.run", fail)
-        with pytest.raises(TrainingError):
-            run_all(replace(params, force=True), work)
-    assert len(list(work.path.glob(".forced-*.json"))) == 1
-    assert [done.fresh for done in run_all(params, work)] == [True, True, False, False]
-    assert list(work.path.glob(".*")) == []
-    assert not any(done.fresh for done in run_all(replace(params, force=True), work))
-
-
-def test_a_forced_run_with_nothing_left_to_rerun_says_so(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work, asked = WorkDirectory(tmp_path / "work"), replace(params, force=True)
-    with monkeypatch.context() as patched:
-        patched.setattr(ForcedRun, "end", lambda _: None)
-        run_all(asked, work)
-    listener = Listener()
-    assert all(done.fresh for done in run_all(asked, work, listener))
-    assert listener.warnings == ["every stage had already been rerun; run the same command again to rerun them"]
-    assert not any(done.fresh for done in run_all(asked, work))
-
-
-def test_a_forced_run_says_that_its_work_directory_is_a_file(params: Params, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"the work directory .* is a file"):
-        run_all(replace(params, force=True), WorkDirectory(tmp_path / "file"))
-
-
-def test_one_stage_that_is_forced_is_not_rerun_after_an_interruption(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object) -> None:
-        raise signals.StoppedError(signal.SIGUSR1)
-
-    work = WorkDirectory(tmp_path / "work")
-    run_all(params, work)
-    asked = replace(params, settings=("distill.force=true", "distill.max-steps=4"))
-    with monkeypatch.context() as patched:
-        patched.setattr("sentcompress.stages.eval_sts.run", stop)
-        with pytest.raises(signals.StoppedError):
-            run_all(asked, work)
-    assert [done.fresh for done in run_all(asked, work)] == [True, True, True, False]
 
 
 def test_the_recipe_of_the_guide_is_right(tmp_path: Path) -> None:

@@ -108,23 +108,6 @@ def test_the_same_request_is_fresh_and_force_does_it_again(work: WorkDirectory) 
     assert forced.digest != first.digest
 
 
-def test_force_keeps_what_was_made_since_a_time(work: WorkDirectory) -> None:
-    first = make(work)
-    time_between = datetime.now(UTC).isoformat(timespec="microseconds")
-    second = make(work, "second")
-    keeping, hearing = work.keeping(time_between), Listener()
-    assert make(keeping, "second", force=True, reporter=hearing).digest == second.digest
-    assert hearing.heard == [f"teacher-embed: {KIND}/second was already rerun, skipped"]
-    assert content(make(keeping, text="two", force=True)) == {"two"}
-    assert content(make(keeping, "second", text="two", lr=3e-4, force=True)) == {"two"}
-    (work.path / KIND / "second" / "a.txt").write_text("damaged", encoding="utf-8")
-    assert content(make(keeping, "second", text="three", lr=3e-4, force=True)) == {"three"}
-    reseal(make(work, "future").path, finished="2099-01-01T00:00:00+00:00")
-    assert content(make(keeping, "future", text="two", force=True)) == {"two"}, "its date is wrong"
-    assert content(make(work, text="four", force=True)) == {"four"}
-    assert first.digest != work.get(KIND, "main").digest
-
-
 def test_other_inputs_replace_the_artifact(work: WorkDirectory) -> None:
     make(work, data=0)
     assert content(make(work, text="two", data=1)) == {"two"}
