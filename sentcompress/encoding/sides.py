@@ -9,11 +9,10 @@ import numpy as np
 from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
 from sentcompress.encoding.embedders import EmbedderSource
 from sentcompress.errors import InputError
-from sentcompress.models.catalog import teacher_digests
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.store import Artifact, WorkDirectory, line_of
+from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, line_of
 
 # Whitening rotates and scales a student's vectors, so the teacher's projection no longer matches them.
 WHITEN = "whiten"
@@ -132,8 +131,8 @@ def projection_between(
     vectors_name = projection.input_of_kind("teacher-vectors")
     assert vectors_name is not None
     vectors = _unchanged(work, projection, "teacher-vectors", vectors_name)
-    of_teacher = {vectors.digest, *teacher_digests(work, vectors)}
-    if of_teacher.isdisjoint((documents.digest, documents.model.source.digest)):
+    of_teacher = {digest for reference, digest in vectors.inputs.items() if reference.startswith(MODEL_FILES)}
+    if documents.digest != vectors.digest and documents.model.source.digest not in of_teacher:
         return None
     loaded = Projection.load(projection.path)
     return TeacherProjection(projection, loaded, bool(student.facts.get("options", {}).get("centre", True)))

@@ -20,7 +20,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
-from sentcompress.store import Artifact, made_of, name_part
+from sentcompress.store import MODEL_FILES, Artifact, made_here, made_of, name_part
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
@@ -165,7 +165,13 @@ class Card:
             ("artifact", "made by", "digest"),
             [(Code(a.reference), Code(_command(a)), Code(a.digest[:16])) for a in self.lineage],
         )
-        outside = {(r, d) for a in self.lineage for r, d in a.inputs.items() if r.startswith(("model:", "file:"))}
+        listed = {artifact.reference for artifact in self.lineage}
+        outside = {
+            (reference, digest)
+            for artifact in self.lineage
+            for reference, digest in artifact.inputs.items()
+            if reference.startswith((MODEL_FILES, "file:")) and made_here(reference) not in listed
+        }
         if outside:
             rows = [(Code(_outside(r)), Code(d[:16])) for r, d in sorted(outside)]
             yield markdown_table(("external input", "digest"), rows)

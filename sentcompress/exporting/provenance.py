@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.results import Evaluation, read_evaluation, with_compared
 from sentcompress.evaluation.score import COMPARE, MODEL
-from sentcompress.models.catalog import NamedModel, teacher_digests
+from sentcompress.models.catalog import NamedModel, teacher_digests, teacher_made_here
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements, teacher_made_here
+from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements
 
 
 def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
@@ -40,17 +40,15 @@ def with_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> list[Arti
 def _lines_of_teachers(work: WorkDirectory, lineage: Sequence[Artifact]) -> Iterator[list[Artifact]]:
     """The lineage of the teacher if it is a model of the work directory, as it was then; then of its teacher."""
     seen = set[str]()
-    while teacher := _teacher_made_here(lineage):
-        reference, digest = teacher
-        lineage = [] if reference in seen else ancestors(work, reference, digest)
-        seen.add(reference)
-        if lineage:
-            yield lineage
+    while (teacher := _teacher_made_here(work, lineage)) and teacher.reference not in seen:
+        seen.add(teacher.reference)
+        lineage = ancestors(work, teacher.reference, teacher.digest)
+        yield lineage
 
 
-def _teacher_made_here(lineage: Sequence[Artifact]) -> tuple[str, str] | None:
+def _teacher_made_here(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
     vectors = next((one for one in lineage if one.manifest["kind"] == "teacher-vectors"), None)
-    return teacher_made_here(vectors) if vectors else None
+    return teacher_made_here(work, vectors) if vectors else None
 
 
 def measurements_of(work: WorkDirectory, model: NamedModel, lineage: Sequence[Artifact]) -> list[Artifact]:

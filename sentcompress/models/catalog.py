@@ -6,15 +6,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from sentcompress.errors import MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder, load_pooled
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, meaning_of, no_such_model
-from sentcompress.models.sources import EMBEDDED, ModelSource, comes_along, locate, resolve
-from sentcompress.store import MANIFEST, Artifact, WorkDirectory, name_part, teacher_made_here
+from sentcompress.models.sources import (
+    EMBEDDED,
+    MODEL_FOLDER,
+    ModelSource,
+    comes_along,
+    digest_now,
+    locate,
+    model_folder,
+    resolve,
+)
+from sentcompress.plain_text import shell_word
+from sentcompress.store import MANIFEST, MODEL_FILES, Artifact, WorkDirectory, made_here, name_part
 from sentcompress.store.request import TEACHER_VECTORS
-
-MODEL_FOLDER = "model"
 
 
 @dataclass(frozen=True)
@@ -152,15 +160,16 @@ def typed_name(name: str | None, found: FoundByName) -> str:
 
 
 def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool) -> NamedModel:
-    """The teacher that made the vectors.
+    """The teacher that made the vectors, if it is as it was then.
 
     Whether these were made with trusted code does not matter: the work directory may come from somebody else.
     """
     asked = vectors.parameters
-    if here := teacher_made_here(vectors):
-        model = _of_artifact(work.get(*here[0].split("/", 1)), trust_remote_code)
+    if asked["teacher"].partition("/")[0] in KINDS:
+        model = _of_artifact(_artifact_of_teacher(work, vectors), trust_remote_code)
     else:
         model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
+    _require_unchanged(vectors, model.source)
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
     # A second reading is of the vectors alone; what it leaves here is that they have length one.
     normalize = True if asked.get("content_words") else asked.get("normalize")
@@ -218,27 +227,60 @@ def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
     return NamedModel(source, label, reference, artifact.digest, reference, trust_remote_code=trust_remote_code)
 
 
-def model_folder(artifact: Artifact) -> Path:
-    """The folder of the model of a student or an export."""
-    inside = artifact.path / MODEL_FOLDER
-    return inside if inside.is_dir() else artifact.path
+def find_teacher_of(vectors: Artifact) -> ModelSource:
+    """The teacher that made the vectors. Whether it may run its own code is checked when it is loaded.
+
+    Raises:
+        MissingArtifactError: if it was a model of the work directory, which is gone.
+        InputError: if its files have changed since.
+    """
+    place = str(vectors.parameters["teacher"])
+    if place.partition("/")[0] in KINDS:
+        found = _artifact_of_teacher(WorkDirectory(vectors.path.parents[1]), vectors)
+        source = replace(locate(str(model_folder(found))), label=place)
+    else:
+        source = locate(place, revision=vectors.parameters.get("revision"))
+    _require_unchanged(vectors, source)
+    return source
 
 
-def teacher_input(work: WorkDirectory, teacher: NamedModel) -> dict[str, str]:
-    """The input that vectors record for their teacher, however it was named: digest by reference."""
-    kind, _, own = teacher.place.partition("/")
-    if kind in KINDS:
-        return {teacher.place: work.get(kind, own).digest}
-    return {f"model:{teacher.place}": teacher.source.digest}
+def _artifact_of_teacher(work: WorkDirectory, vectors: Artifact) -> Artifact:
+    """The teacher of vectors, a model of the work directory, as it is now."""
+    place = str(vectors.parameters["teacher"])
+    found = work.find(*place.split("/", 1))
+    if found is None:
+        raise MissingArtifactError(
+            f"{place}, the teacher that made {vectors.reference}, no longer exists in {work.path}",
+            ("restore its folder", f"make the vectors with another teacher: {_other_teacher(work, vectors)}"),
+        )
+    return found
+
+
+def _other_teacher(work: WorkDirectory, vectors: Artifact) -> str:
+    named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
+    return f"sentcompress teacher-embed --teacher MODEL{named} --work {shell_word(work.path)}"
+
+
+def _require_unchanged(vectors: Artifact, teacher: ModelSource) -> None:
+    place = vectors.parameters["teacher"]
+    if vectors.inputs.get(f"{MODEL_FILES}{place}") not in (None, teacher.digest):
+        raise InputError(
+            f"the teacher {place} is no longer the one that made {vectors.reference}: its files have changed",
+            f"run: {vectors.command_line()}",
+        )
+
+
+def teacher_made_here(work: WorkDirectory, vectors: Artifact) -> Artifact | None:
+    """The teacher of vectors if it is a model of the work directory, and its files are as they were then."""
+    for reference, digest in vectors.inputs.items():
+        place = made_here(reference)
+        if place and digest_now(work, place) == digest:
+            return work.find(*place.split("/", 1))
+    return None
 
 
 def teacher_digests(work: WorkDirectory, vectors: Artifact) -> set[str]:
     """The digests by which the teacher of vectors is known: of its files and, if it was made here, of the artifact."""
-    here = teacher_made_here(vectors)
-    if here is None:
-        return {digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")}
-    reference, digest = here
-    found = work.find(*reference.split("/", 1))
-    if found is None or found.digest != digest:
-        return {digest}
-    return {digest, locate(str(model_folder(found))).digest}
+    digests = {digest for reference, digest in vectors.inputs.items() if reference.startswith(MODEL_FILES)}
+    artifact = teacher_made_here(work, vectors)
+    return {*digests, artifact.digest} if artifact else digests

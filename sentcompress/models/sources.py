@@ -26,7 +26,7 @@ from sentcompress.models.model_files import (
     weight_files,
 )
 from sentcompress.published import FOLDER, PUBLISHED
-from sentcompress.store import file_digest, tree_digest
+from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, file_digest, made_here, tree_digest
 
 EMBEDDED = "embedded"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -43,6 +43,8 @@ NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Before the name of a hub model, where a plain word would be taken for something else.
 HUB_PREFIX = "hub:"
+# Of a student, the folder of its model.
+MODEL_FOLDER = "model"
 # The hint for what the hub gives only to those who agreed to its terms.
 GATED = "accept its terms there and set HF_TOKEN"
 
@@ -109,6 +111,31 @@ def locate(name: str, *, revision: str | None = None) -> ModelSource:
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not HUB_NAME.fullmatch(name):
         raise InputError(f"no model folder {name}", "check the path; hub names look like owner/name")
     return _fetched(name, revision)
+
+
+def model_folder(artifact: Artifact) -> Path:
+    """The folder of the model of a student or an export."""
+    inside = artifact.path / MODEL_FOLDER
+    return inside if inside.is_dir() else artifact.path
+
+
+def digest_now(work: WorkDirectory, place: str) -> str | None:
+    """The digest that the files of a model have now; None for a hub model, and for one that cannot be read.
+
+    Args:
+        place: as `NamedModel.place`.
+    """
+    if made_here(f"{MODEL_FILES}{place}"):
+        found = work.find(*place.split("/", 1))
+        if found is None:
+            return None
+        place = str(model_folder(found))
+    elif not comes_along(place) and not Path(place).is_dir():
+        return None
+    try:
+        return locate(place).digest
+    except InputError:
+        return None
 
 
 def _fetched(name: str, revision: str | None) -> ModelSource:

@@ -11,8 +11,9 @@ from typing import Any
 
 from sentcompress.commands.average import Params
 from sentcompress.models.averaging import average
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, taught_by

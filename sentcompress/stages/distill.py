@@ -14,7 +14,7 @@ from sentcompress.commands.distill import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, UsageError
 from sentcompress.methods.base import Method
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, find_teacher_of, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
@@ -26,11 +26,11 @@ from sentcompress.models.sources import FetchError, comes_along
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
-from sentcompress.store import Artifact, Build, Request, WorkDirectory, teacher_made_here
+from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData, pad_id, tokenised
 from sentcompress.training.further import further
-from sentcompress.training.inputs import Inputs, find_inputs, find_teacher_of
+from sentcompress.training.inputs import Inputs, find_inputs
 from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
 from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
@@ -107,9 +107,7 @@ def _request(
     digests = {artifact.reference: artifact.digest for artifact in used}
     chosen = {}
     if found is None:
-        # A teacher of the work directory is an input of its vectors.
-        if not teacher_made_here(inputs.vectors):
-            digests[f"model:{student.source.label}"] = student.source.digest
+        digests[f"{MODEL_FILES}{inputs.vectors.parameters['teacher']}"] = student.source.digest
     else:
         digests[found.reference] = found.digest
         chosen["student"] = typed_name(params.student, found)

@@ -11,8 +11,9 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements, taught_by
 

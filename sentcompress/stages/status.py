@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.commands.status import Params
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.results import headline_of
-from sentcompress.models.sources import comes_along, locate
+from sentcompress.models.sources import digest_now
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import (
@@ -83,7 +84,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
     """
     if not work.path.exists():
         raise InputError(f"there is no work directory {work.path}", f"run: {WHOLE.usage}, or give another `work`")
-    freshness = Freshness(work, _model_digest, params.verify)
+    freshness = Freshness(work, partial(digest_now, work), params.verify)
     rows: list[Row] = []
     for kind in KINDS:
         rows += [_finished_row(artifact, freshness) for name in work.names(kind) if (artifact := work.find(kind, name))]
@@ -92,16 +93,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> lis
         rows += [_row_of_shards(work, kind, name) for name in work.sharded(kind)]
         rows += [_row_of_plan(work, kind, name) for name in work.unplanned(kind)]
     return [asdict(row) for row in rows]
-
-
-def _model_digest(name: str) -> str | None:
-    """The current digest of a model's files; None for a hub model, and for one that cannot be read."""
-    if not comes_along(name) and not Path(name).is_dir():
-        return None
-    try:
-        return locate(name).digest
-    except InputError:
-        return None
 
 
 def _finished_row(artifact: Artifact, freshness: Freshness) -> Row:

@@ -20,7 +20,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
 from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
-from sentcompress.models.catalog import NamedModel, find_model, teacher_input, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
@@ -32,7 +32,8 @@ from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
 from sentcompress.ranks.launch import find_launch
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
+from sentcompress.store import MODEL_FILES, SCAFFOLD, Artifact, Build, Request, WorkDirectory
+from sentcompress.store.request import TEACHER_VECTORS
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
@@ -59,7 +60,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     params = _as_it_taught(params, model)
-    request = _request(params, sentences, model, work)
+    request = _request(params, sentences, model)
     embedding = _Embedding(params, model, sentences, reporter)
     if shard := find_shard(params.shard):
         if find_launch():
@@ -86,11 +87,14 @@ def _as_it_taught(params: Params, model: NamedModel) -> Params:
     )
 
 
-def _request(params: Params, sentences: Artifact, model: NamedModel, work: WorkDirectory) -> Request:
+def _request(params: Params, sentences: Artifact, model: NamedModel) -> Request:
     # Later stages load the teacher again by its place, wherever they are called from.
-    inputs = {sentences.reference: sentences.digest, **teacher_input(work, model)}
-    name = params.name or sentences.name
-    return Request.of(params, name, inputs, {"teacher": model.place}, teacher=typed_name(params.teacher, model))
+    inputs = {sentences.reference: sentences.digest, f"{MODEL_FILES}{model.place}": model.source.digest}
+    typed = typed_name(params.teacher, model)
+    if typed.startswith(f"{TEACHER_VECTORS}/"):
+        # The printed command makes the vectors again when that teacher, or these very vectors, have changed.
+        typed = model.place
+    return Request.of(params, params.name or sentences.name, inputs, {"teacher": model.place}, teacher=typed)
 
 
 def _teacher(params: Params, model: NamedModel) -> Encoder:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from sentcompress.commands.weigh_tokens import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.layout import read_back, save_encoder
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences

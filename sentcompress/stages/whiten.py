@@ -13,11 +13,12 @@ from sentcompress.commands.whiten import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import SentcompressError
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, principal_axes, whitened
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.numeric import at_least, figure
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, ancestors, taught_by

@@ -29,7 +29,6 @@ from sentcompress.store.lineage import (
     measurements,
     students_of,
     taught_by,
-    teacher_made_here,
 )
 from sentcompress.store.lookup import is_being_written
 from sentcompress.store.manifests import (
@@ -42,7 +41,7 @@ from sentcompress.store.manifests import (
     tree_digest,
 )
 from sentcompress.store.names import check_name, name_part
-from sentcompress.store.request import KINDS, REQUEST, Kind, Request
+from sentcompress.store.request import KINDS, MODEL_FILES, REQUEST, Kind, Request, made_here
 from sentcompress.store.unfinished import read_request
 
 __all__ = [
@@ -51,6 +50,7 @@ __all__ = [
     "LOG",
     "MANIFEST",
     "METHOD_OF",
+    "MODEL_FILES",
     "REQUEST",
     "SCAFFOLD",
     "Artifact",
@@ -71,12 +71,12 @@ __all__ = [
     "is_data",
     "learnt_projection",
     "line_of",
+    "made_here",
     "made_of",
     "measurements",
     "name_part",
     "read_request",
     "students_of",
     "taught_by",
-    "teacher_made_here",
     "tree_digest",
 ]

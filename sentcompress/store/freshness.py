@@ -9,9 +9,10 @@ from sentcompress.commands import version_of
 from sentcompress.errors import DamagedError
 from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import Artifact, file_digest
+from sentcompress.store.request import MODEL_FILES, made_here
 
 # Inputs that are no artifacts. Standard input and data sets of a hub cannot be looked at again.
-OUTSIDE = ("file:", "model:", "stdin:", "hub:")
+OUTSIDE = ("file:", MODEL_FILES, "stdin:", "hub:")
 GONE, CHANGED, DAMAGED = "gone", "changed", "damaged"
 
 
@@ -30,7 +31,7 @@ class Freshness:
     """Tells what is wrong with an artifact; looks at every file, model and artifact once.
 
     Args:
-        model_digest: gives the digest that a model from outside has now, None where that cannot be told.
+        model_digest: gives the digest that the files of a model have now, None where that cannot be told.
         verify: compare the SHA-256 of every file.
     """
 
@@ -68,12 +69,17 @@ class Freshness:
                 unreadable = f"no permission to read {error.filename}"  # another input may still turn out to be stale
         # Only then what is stale itself: the change that is nearest explains most.
         for reference in artifact.inputs:
-            found = None if reference.startswith(OUTSIDE) else self._work.find(*reference.split("/", 1))
+            # The model of an export stays the same while new scores make its card stale.
+            student = here if (here := made_here(reference)) and here.startswith("students/") else None
+            own = student or (None if reference.startswith(OUTSIDE) else reference)
+            found = self._work.find(*own.split("/", 1)) if own else None
             if found and (state := self.state(found)[0]) not in ("fresh", "unknown"):
-                return "stale", f"{reference} is {state}"
+                return "stale", f"{own} is {state}"
         return ("unknown", unreadable) if unreadable else ("fresh", "")
 
     def _change_of_input(self, reference: str, digest: str) -> str:
+        if (own := made_here(reference)) and (lost := change_of(self._work, own, None)) != CHANGED:
+            return f"{own} is {lost}"
         if reference.startswith(OUTSIDE):
             now = self._digest_outside(reference)
             return f"{reference.split(':', 1)[1]} has changed" if now not in (None, digest) else ""
@@ -81,7 +87,7 @@ class Freshness:
         return f"{reference} has changed" if change == CHANGED else f"{reference} is {change}" if change else ""
 
     def _digest_outside(self, reference: str) -> str | None:
-        """The digest that an input has now; None where that cannot be told (gone, on a hub, from a pipe)."""
+        """The digest that a file or a model has now; None where that cannot be told (gone, on a hub, from a pipe)."""
         if reference not in self._digests:
             kind, name = reference.split(":", 1)
             digest = None

@@ -45,23 +45,11 @@ def line_of(
 
 
 def made_of(artifact: Artifact) -> Mapping[str, str]:
-    """Digests of the inputs that an artifact was made of.
-
-    These are all, but of a selection only the chosen model, and of vectors only the sentences: what their teacher was
-    trained on is not what a student was.
-    """
-    if artifact.manifest["command"] == "select":
-        chosen = artifact.facts.get(METHOD_OF)
-        return {reference: digest for reference, digest in artifact.inputs.items() if reference == chosen}
-    teacher = teacher_made_here(artifact)
-    return {reference: digest for reference, digest in artifact.inputs.items() if (reference, digest) != teacher}
-
-
-def teacher_made_here(vectors: Artifact) -> tuple[str, str] | None:
-    """Reference and digest of the teacher of vectors if it is a model of their work directory; None if it is not."""
-    if vectors.manifest["kind"] != "teacher-vectors":
-        return None
-    return next((found for found in vectors.inputs.items() if found[0].startswith(("students/", "exports/"))), None)
+    """Digests of the inputs that an artifact was made of: all, but of a selection only the chosen model."""
+    if artifact.manifest["command"] != "select":
+        return artifact.inputs
+    chosen = artifact.facts.get(METHOD_OF)
+    return {reference: digest for reference, digest in artifact.inputs.items() if reference == chosen}
 
 
 def ancestors(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:

@@ -14,6 +14,8 @@ from sentcompress.commands.spelling import words
 
 REQUEST = "request.json"
 TEACHER_VECTORS, EVALUATIONS = "teacher-vectors", "evaluations"
+# What an input begins with that is the files of a model.
+MODEL_FILES = "model:"
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Request:
 
     Attributes:
         parameters: everything that the result depends on, except the inputs.
-        inputs: digests by reference: `<kind>/<name>` in this work directory, `file:<absolute path>` or `model:<name>`.
-            What is in the work directory has the first form, because the work directory can be moved.
+        inputs: digests by reference: `<kind>/<name>` in this work directory, `file:<absolute path>` or `model:<place>`.
+            The place of a model of this work directory is `students/<name>` or `exports/<name>`, because the work
+            directory can be moved; the digest is that of the model's files, not of the artifact.
         line: the words of the command after `sentcompress`. Running it again finds the result fresh.
     """
 
@@ -103,6 +106,12 @@ class Request:
         """SHA-256 of the request without its name."""
         asked = {key: value for key, value in self.as_dict().items() if key != "name"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def made_here(reference: str) -> str | None:
+    """`students/<name>` or `exports/<name>` if an input is the files of a model of the work directory, else None."""
+    place = reference.removeprefix(MODEL_FILES)
+    return place if place != reference and place.startswith(("students/", "exports/")) else None
 
 
 def _only(inputs: Mapping[str, str], kind: str | None) -> str | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.models.catalog import model_folder
-from sentcompress.models.sources import ModelSource, locate
 from sentcompress.plain_text import shell_word
-from sentcompress.store import Artifact, WorkDirectory, teacher_made_here
+from sentcompress.store import Artifact, WorkDirectory
 
 
 @dataclass(frozen=True)
@@ -53,31 +51,6 @@ def find_inputs(
 def embedding(sentences: Artifact, work: WorkDirectory) -> str:
     """The command that computes the teacher's vectors of a sentence table."""
     return f"sentcompress teacher-embed --sentences {shell_word(sentences.name)} --work {shell_word(work.path)}"
-
-
-def find_teacher_of(vectors: Artifact) -> ModelSource:
-    """The teacher that made the vectors. Whether it may run its own code is checked when it is loaded.
-
-    Raises:
-        MissingArtifactError: if it was a model of the work directory, which is gone.
-        InputError: if its files have changed since.
-    """
-    asked = vectors.parameters
-    if here := teacher_made_here(vectors):
-        reference, digest = here
-        teacher = WorkDirectory(vectors.path.parents[1]).get(*reference.split("/", 1))
-        teacher.require_contents()
-        source, changed = replace(locate(str(model_folder(teacher))), label=reference), teacher.digest != digest
-    else:
-        source = locate(asked["teacher"], revision=asked.get("revision"))
-        recorded = [digest for reference, digest in vectors.inputs.items() if reference.startswith("model:")]
-        changed = bool(recorded) and source.digest not in recorded
-    if changed:
-        raise InputError(
-            f"the teacher {source.label} is no longer the one that made {vectors.reference}: its files have changed",
-            "run: sentcompress teacher-embed",
-        )
-    return source
 
 
 def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: str | None) -> str | None:

@@ -14,9 +14,9 @@ from sentcompress.json_documents import read_json, to_json
 from sentcompress.methods import package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
-from sentcompress.models.catalog import MODEL_FOLDER
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.plain_text import shell_word
 from sentcompress.process_memory import peak_memory
 from sentcompress.progress import Reporter

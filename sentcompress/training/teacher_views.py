@@ -13,6 +13,7 @@ from torch import Tensor
 from sentcompress.encoding.vector_shards import LAYERS, VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
+from sentcompress.models.catalog import find_teacher_of
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
@@ -21,7 +22,6 @@ from sentcompress.quantities import counted
 from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.data import number_field
-from sentcompress.training.inputs import find_teacher_of
 from sentcompress.training.residence import Residence
 from sentcompress.training.views import DistillationViews, TeacherInLoop, matched_layers, spread_layers
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_models import make_tiny_model
 
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError
 from sentcompress.models import catalog
-from sentcompress.models.catalog import MODEL_FOLDER, NamedModel, find_model, teacher_digests, typed_name
-from sentcompress.models.sources import ModelSource, resolve
+from sentcompress.models.catalog import NamedModel, find_model, teacher_digests, typed_name
+from sentcompress.models.sources import MODEL_FOLDER, ModelSource, resolve
 from sentcompress.store import Artifact, Request, WorkDirectory, check_name
 
 
@@ -144,6 +145,22 @@ def test_a_teacher_that_has_gone_is_named(work: WorkDirectory) -> None:
         find_model(work, "teacher")
 
 
+def test_a_teacher_whose_files_have_changed_does_not_stand_for_the_one_before(
+    work: WorkDirectory, tmp_path: Path
+) -> None:
+    folder = make_tiny_model(tmp_path / "model")
+    inputs = {f"model:{folder}": resolve(str(folder)).digest}
+    request = Request("teacher-vectors", "main", "teacher-embed", {"teacher": str(folder)}, inputs)
+    with work.build(request) as build:
+        vectors = build.finish({})
+    assert find_model(work, "teacher").reference == f"model:{folder}"
+    make_tiny_model(folder, seed=9)
+    for name in ("teacher", "teacher-vectors/main"):
+        with pytest.raises(InputError, match="is no longer the one that made teacher-vectors/main") as raised:
+            find_model(work, name)
+        assert raised.value.hint == f"run: {vectors.command_line()}"
+
+
 def test_a_near_miss_is_no_hub_name(work: WorkDirectory, tiny_model: Path) -> None:
     make(work, "students", "hpd-small-128", tiny_model, MODEL_FOLDER)
     with pytest.raises(InputError, match="no model named 'hpd-smal-128'") as raised:
@@ -194,7 +211,7 @@ def test_student_is_the_newest_unless_one_is_called_so(work: WorkDirectory, tiny
 
 def test_a_student_that_taught_is_the_same_model_under_both_names(work: WorkDirectory, tiny_model: Path) -> None:
     student = make(work, "students", "middle", tiny_model, MODEL_FOLDER)
-    inputs = {student.reference: student.digest}
+    inputs = {f"model:{student.reference}": resolve(str(tiny_model)).digest}
     with work.build(
         Request("teacher-vectors", "main", "teacher-embed", {"teacher": "students/middle"}, inputs)
     ) as build:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_models import make_tiny_model
 
-from sentcompress.errors import DamagedError, InputError, MissingArtifactError
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.catalog import find_model
+from sentcompress.models.sources import resolve
 from sentcompress.stages import (
     augment,
     bench,
@@ -30,6 +33,7 @@ from sentcompress.stages import (
 from sentcompress.store import Artifact, WorkDirectory
 
 CPU: dict[str, Any] = {"device": "cpu", "dtype": "float32"}
+NAMES_OF_TEACHER = ("teacher", "teacher-vectors/of-big")
 TRAINED: dict[str, Any] = {**CPU, "epochs": 1, "max_steps": 2}
 RECIPE = """
 title = "A student of a student"
@@ -89,7 +93,9 @@ def make_teacher(work: WorkDirectory, data: Path, tiny_model: Path) -> None:
 def run_all(work: WorkDirectory, data: Path) -> list[Artifact]:
     """All that is made of big as a teacher."""
     searched: dict[str, Any] = {"collection": data, "compare": "teacher", "bootstrap": 10}
-    retrieval = eval_retrieval.Params(**searched, queries="small", documents="teacher", index=("flat",), rounds=1)
+    retrieval = eval_retrieval.Params(
+        **searched, query_model="small", document_model="teacher", index=("flat",), rounds=1
+    )
     found = [
         embed(work, "big"),
         fit_pca.run(fit_pca.Params(teacher_vectors="of-big", dim=8), work),
@@ -158,7 +164,8 @@ def test_a_teacher_has_one_request_however_it_is_named(
     vectors = embed(work, str(big.path))
     assert vectors.manifest["line"][:3] == ["teacher-embed", "--teacher", "students/big"]
     assert vectors.parameters["teacher"] == "students/big"
-    assert vectors.inputs == {"sentences/main": work.get("sentences").digest, "students/big": big.digest}
+    files = {"model:students/big": resolve(str(big.path / "model")).digest}
+    assert vectors.inputs == {"sentences/main": work.get("sentences").digest, **files}
     monkeypatch.chdir(work.path / "students")
     names = ("big", "students/big", "./big", "../students/big/model", str(big.path / "model"), "teacher")
     for name in (*names, "teacher-vectors/of-big"):
@@ -177,24 +184,81 @@ def test_an_export_teaches_after_a_move(tmp_path: Path, data: Path, tiny_model: 
     assert states(there)["students/token"] == ("fresh", "")
 
 
-def test_a_teacher_that_was_replaced_or_removed_is_told(tmp_path: Path, data: Path, tiny_model: Path) -> None:
+def test_another_card_is_the_same_teacher(tmp_path: Path, data: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    make_teacher(work, data, tiny_model)
+    asked = export.Params(model="big", formats=("folder",))
+    first = export.run(asked, work)
+    vectors = embed(work, "exports/big")
+    student = train(work, "token", "simtde")
+    eval_search.run(eval_search.Params(model="big", collection=data, compare=str(tiny_model), bootstrap=10), work)
+    second = export.run(replace(asked, force=True), work)
+    assert second.digest != first.digest
+    assert states(work)["teacher-vectors/of-big"] == states(work)["students/token"] == ("fresh", "")
+    assert embed(work, "exports/big").manifest == vectors.manifest
+    assert train(work, "token", "simtde").manifest == student.manifest
+    assert find_model(work, "teacher").digest == second.digest
+    train(work, "later", "simtde")
+
+
+def test_weights_that_were_changed_in_place_are_embedded_again(tmp_path: Path, data: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    make_teacher(work, data, tiny_model)
+    vectors = embed(work, "big")
+    weights = work.path / "students" / "big" / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    assert states(work)["teacher-vectors/of-big"] == ("stale", "students/big has changed")
+    assert embed(work, "big").inputs != vectors.inputs
+    assert find_model(work, "teacher").reference == "students/big"
+
+
+def test_a_copy_of_the_teacher_is_recognised(tmp_path: Path, data: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     make_teacher(work, data, tiny_model)
     embed(work, "big")
+    fit_pca.run(fit_pca.Params(teacher_vectors="of-big", dim=8), work)
+    train(work, "small", "hpd", dim=8)
+    copy = shutil.copytree(work.path / "students" / "big" / "model", tmp_path / "copy" / "big")
+    for teacher in (str(copy), "big", "teacher", "teacher-vectors/of-big"):
+        params = eval_fidelity.Params(model="small", compare=teacher, bootstrap=10, neighbours=2, name="f", force=True)
+        assert "projections/pca-8" in eval_fidelity.run(params, work).inputs, teacher
+    other = eval_fidelity.Params(model="small", compare=str(tiny_model), bootstrap=10, neighbours=2)
+    assert "projections/pca-8" not in eval_fidelity.run(other, work).inputs
+
+
+def test_the_vectors_own_command_does_not_name_them(tmp_path: Path, data: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    make_teacher(work, data, tiny_model)
+    embed(work, "big", max_length=9)
+    again = embed(work, "teacher", force=True)
+    assert again.manifest["line"][:3] == ["teacher-embed", "--teacher", "students/big"]
+    assert "--max-length" in again.manifest["line"]
+
+
+def test_a_teacher_that_was_replaced_or_removed_is_told(tmp_path: Path, data: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    make_teacher(work, data, tiny_model)
+    vectors = embed(work, "big")
     train(work, "small")
     kept = shutil.copytree(work.path / "students" / "big", tmp_path / "kept")
     make_tiny_model(tmp_path / "other", seed=7)
     train(work, "big", student=str(tmp_path / "other"), teacher_vectors="main", force=True)
     assert states(work)["teacher-vectors/of-big"] == ("stale", "students/big has changed")
-    assert states(work)["students/small"] == ("stale", "teacher-vectors/of-big is stale")
-    with pytest.raises(InputError, match="the teacher students/big is no longer the one that made teacher-vectors/of-"):
-        train(work, "small")
+    assert states(work)["students/small"] == ("stale", "students/big has changed")
+    uses = (lambda: train(work, "small"), *(partial(find_model, work, name) for name in NAMES_OF_TEACHER))
+    for use in uses:
+        with pytest.raises(InputError, match="the teacher students/big is no longer the one that made") as replaced:
+            use()
+        assert replaced.value.hint == f"run: {vectors.command_line()}"
     shutil.rmtree(work.path / "students" / "big")
     assert states(work)["teacher-vectors/of-big"] == ("stale", "students/big is gone")
-    with pytest.raises(MissingArtifactError, match="no students named 'big'"):
-        train(work, "small")
+    for use in uses:
+        with pytest.raises(MissingArtifactError, match="big, the teacher that made teacher-vectors/of-big, no") as gone:
+            use()
+        assert "teacher-embed --teacher MODEL --sentences main --name of-big --work" in str(gone.value.hint)
     weights = kept / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
     shutil.copytree(kept, work.path / "students" / "big")
-    with pytest.raises(DamagedError):
-        train(work, "small")
+    for use in uses:
+        with pytest.raises(InputError, match="the teacher students/big is no longer the one that made"):
+            use()

@@ -20,6 +20,7 @@ from sentcompress.cli import render
 from sentcompress.cli.main import _run
 from sentcompress.commands import version_of
 from sentcompress.errors import BusyError, InputError, RankError, TrainingError, UsageError
+from sentcompress.models import sources
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.signals import StoppedError
@@ -473,7 +474,7 @@ def test_what_may_not_be_read_is_told_in_its_row(
         return manifests.read_artifact(folder, target)
 
     monkeypatch.setattr(freshness, "file_digest", refuse)
-    monkeypatch.setattr(status, "locate", refuse)
+    monkeypatch.setattr(sources, "locate", refuse)
     monkeypatch.setattr(lookup, "read_artifact", read)
     assert states(work) == {
         "sentences/main": ("unknown", f"no permission to read {tmp_path / 'a.txt'}"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from sentcompress.store import MANIFEST, Artifact, Freshness, Request, WorkDirectory, change_of
 
 
@@ -31,6 +33,29 @@ def test_staleness_goes_down_the_line(work: WorkDirectory) -> None:
     make(work, "sentences/main", text="others")
     assert Freshness(work).state(student) == ("stale", "sentences/main has changed")
     assert Freshness(work).state(export) == ("stale", "students/s is stale")
+
+
+def test_the_files_of_a_model_of_the_work_directory(work: WorkDirectory) -> None:
+    def digest(place: str) -> str | None:
+        return {"students/s": "1" * 64, "exports/s": "2" * 64}[place]
+
+    table = make(work, "sentences/main")
+    make(work, "students/s", {table.reference: table.digest})
+    export = make(work, "exports/s", {table.reference: table.digest})
+    of_student = make(work, "teacher-vectors/a", {"model:students/s": "1" * 64})
+    of_export = make(work, "teacher-vectors/b", {"model:exports/s": "2" * 64})
+    earlier = make(work, "teacher-vectors/c", {"model:students/s": "3" * 64})
+    assert Freshness(work, digest).state(of_student) == Freshness(work, digest).state(of_export) == ("fresh", "")
+    assert Freshness(work, digest).state(earlier) == ("stale", "students/s has changed")
+    make(work, "sentences/main", text="others")
+    assert Freshness(work, digest).state(of_student) == ("stale", "students/s is stale")
+    # An export is stale as soon as its card lacks a score; its model is the same.
+    assert Freshness(work, digest).state(export) == ("stale", "sentences/main has changed")
+    assert Freshness(work, digest).state(of_export) == ("fresh", "")
+    (export.path / MANIFEST).write_text("{")
+    assert Freshness(work, digest).state(of_export) == ("stale", "exports/s is damaged")
+    shutil.rmtree(work.path / "students" / "s")
+    assert Freshness(work, digest).state(of_student) == ("stale", "students/s is gone")
 
 
 def test_models_from_outside_are_asked_for_once_and_only_if_they_can_be(work: WorkDirectory) -> None:

@@ -17,7 +17,6 @@ from sentcompress.store import (
     measurements,
     students_of,
     taught_by,
-    teacher_made_here,
 )
 
 STUDENT = {"reference": "students/s", "digest": "5" * 64, "label": "s"}
@@ -53,11 +52,10 @@ def test_ancestors_are_followed_by_digest(work: WorkDirectory) -> None:
 
 def test_the_line_of_a_student_ends_at_its_teacher(work: WorkDirectory) -> None:
     table = made(work, "sentences/main", "augment")
-    teacher = made(work, "students/big", "train-teacher", table)
-    vectors = made(work, "teacher-vectors/main", "teacher-embed", table, teacher)
+    made(work, "students/big", "train-teacher", table)
+    inputs = {table.reference: table.digest, "model:students/big": TEACHER["digest"]}
+    vectors = make(work, "teacher-vectors/main", "teacher-embed", inputs)
     student = made(work, "students/s", "distill", table, vectors)
-    assert teacher_made_here(vectors) == ("students/big", teacher.digest)
-    assert teacher_made_here(student) is None
     line = [artifact.reference for artifact in ancestors(work, student.reference, student.digest)]
     assert line == ["students/s", "sentences/main", "teacher-vectors/main"]
     assert students_of(work, student.reference, student.digest, table) == [student]
