@@ -145,6 +145,7 @@ def test_everything_is_fresh_and_goes_on_after_a_move(
     assert "It was made from big by hpd, from the student teacher:1. big was made from tiny-model." in card
     assert "| `students/big` | `sentcompress distill --method mse " in card
     assert "| `model tiny-model` |" in card
+    assert "`model students/big`" not in card  # it is among the artifacts
     # The teacher is recognised, so that its vectors are projected.
     assert "projections/pca-8" in made["evaluations/fidelity-small"]["inputs"]
     retrieval = made["evaluations/retrieval-data-test-small-documents-big"]
