@@ -75,6 +75,12 @@ def judged(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"ndcg": mine.value, "teacher": other.value, "kept": mine.kept, "queries": mine.count}
 
 
+def without_place(verdict: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """The verdict with paths relative to the work directory: the table may be published."""
+    told: dict[str, Any] = json.loads(json.dumps(verdict).replace(f"{work.resolve()}/", ""))
+    return told
+
+
 def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
     """A row of the table."""
     begun_before = (work / "plans" / "small.toml").exists()
@@ -86,7 +92,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
     row: dict[str, Any] = {
         "setting": asdict(setting),
         "minutes": None if begun_before else minutes,
-        "verdict": told["verdict"],
+        "verdict": without_place(told["verdict"], work),
         "plan": told["plan"],
         "machine": conditions(),
     }

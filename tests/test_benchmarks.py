@@ -159,7 +159,8 @@ def scored(metric: str, value: float, other: float) -> dict[str, Any]:
 
 def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = load("compress_documents")
-    verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0}
+    export = str(tmp_path / "work" / "exports" / "small")
+    verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0, "export": export}
     answer = {"verdict": verdict, "plan": "plans/small.toml", **scored(NDCG, 60.0, 64.0)}
     lines = recorded(script, monkeypatch, answer)
     setting, kept = script.SETTINGS["10MB-128"], script.SETTINGS["keep-index"]
@@ -170,6 +171,7 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     ]  # fmt: skip
     assert "--vectors" in lines[3]
     assert "--document-model teacher" in lines[5]
+    assert [row["verdict"]["export"] for row in rows] == ["exports/small"] * 2
     text = script.markdown(rows)
     assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 |" in text
     assert "| 93.8% |  | 98% |" in text
