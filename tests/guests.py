@@ -57,7 +57,8 @@ while :; do
     sleep 0.1
 done
 """
-# Clients may use the folder; grace, in which a server that was restarted grants no new locks, is over.
+# Clients may use the folder; grace, in which a server that was restarted grants no new locks, is over. The kernel
+# refuses to end it without a folder in which it notes its clients.
 SERVER = f"""
 mount -t tmpfs exported {MOUNTED}
 mount -t nfsd nfsd /proc/fs/nfsd
@@ -67,6 +68,8 @@ for last in 2 3 4 5; do echo "nfsd 10.9.0.$last 2147483647 all" > /proc/net/rpc/
 echo 'all {MOUNTED} 2147483647 9218 65534 65534 0' > /proc/net/rpc/nfsd.export/channel
 echo 'all 1 \\x00000000 2147483647 {MOUNTED}' > /proc/net/rpc/nfsd.fh/channel
 echo '-3 +4 +4.1 +4.2' > /proc/fs/nfsd/versions
+mkdir /run/recovery
+echo /run/recovery > /proc/fs/nfsd/nfsv4recoverydir
 echo 'tcp 2049' > /proc/fs/nfsd/portlist
 echo 4 > /proc/fs/nfsd/threads
 echo Y > /proc/fs/nfsd/v4_end_grace
