@@ -182,9 +182,14 @@ def _make_plan(
     """
     if before and not since and before.is_begun(work):
         changed = [key for key, value in request.items() if key not in before.request or before.request[key] != value]
+        # A misspelt path is not worth replacing a plan for; it can also be a data set of the hub.
+        lost = [one for one in params.inputs if "inputs" in changed and not Path(one).exists()]
         raise UsageError(
             f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
-            "choose another `name`, or use `force` to replace the plan and its results",
+            (
+                *(f"check the path: there is no file or folder {one} here" for one in lost),
+                "choose another `name`, or use `force` to replace the plan and its results",
+            ),
         )
     others = before is not None and any(before.request.get(key) != request[key] for key in READING)
     since = since or (before.since if before and before.seconds is None else "")

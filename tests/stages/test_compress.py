@@ -105,6 +105,10 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(
     assert compress.FRESH in notes.notes
     with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
         run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, SilentReporter())
+    misspelt = replace(asked(documents, teacher, max_bytes="170kB"), inputs=("docs.jsnl",), name="docs")
+    with pytest.raises(UsageError, match="a plan for another request: `inputs` changed") as refused:
+        run(misspelt, work, SilentReporter())
+    assert refused.value.alternatives[0] == "check the path: there is no file or folder docs.jsnl here"
 
 
 def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, documents: Path) -> None:
