@@ -1,15 +1,13 @@
 """What others found to help, tried on a small student: each try sees the same number of tokens.
 
     python benchmarks/general_corpus.py ../shared/data corpus
-    sentcompress run recipes/general-2m.toml --until teacher-vectors/general-wide ... --work work
-    python benchmarks/tries.py corpus --work work --sources work-sources [--steps 2400] [--only base,states]
+    python benchmarks/tries.py corpus --work work --sources work-sources [--steps 1200] [--only base,states]
 
-All tries start from the same teacher and train a student of about 2.4 million parameters on the same vectors; each
-differs from `base` in what its row says. The tries whose names begin with `text-` have smaller texts of their own,
-TEXT_WORDS words each, and are compared with `text-all`. Decided by search fidelity on held-out documents of sources:
-one that was left out of training, and some that were not. No reported set is looked at. What is fresh in the work
-directories is skipped, so an interrupted run resumes. Writes benchmarks/results/tries.json and .md, or into
-`--results`.
+Each try trains a student of about 2.4 million parameters from the embedded teacher's layers, on the teacher's vectors
+of TEXT_WORDS words, and differs from `base` in what its row says. The tries whose names begin with `text-` have texts
+of their own, of as many words. Decided by search fidelity on held-out documents of sources: one that no text is from,
+and some that are in it. No reported set is looked at. What is fresh in the work directories is skipped, so an
+interrupted run resumes. Writes benchmarks/results/tries.json and .md, or into `--results`.
 """
 
 from __future__ import annotations
@@ -26,12 +24,14 @@ from running import RESULTS, facts, machine, read_results, sentcompress, write_r
 from sources import ENDING, searched, split
 
 TEXT = ".txt.gz"
-VECTORS = "general-wide"
+TEACHER = "embedded"
 UNSEEN, SEEN = ("law",), ("books", "commands", "medicine", "titles")
 # Families of queries and titles, and of definitions.
 QUERIES = ("questions", "titles", "products", "prompts")
 DEFINITIONS = ("dictionary", "wordnet", "biology", "computing")
-TEXT_WORDS = 2_000_000
+TEXT_WORDS = 1_500_000
+# Queries are made from this share of the longer texts, as in the recipes of the published students.
+QUERIES_PER_TEXT = 0.5
 # Of `base`; a try replaces some of them.
 SHAPE = {
     "student": "teacher:1",
@@ -125,10 +125,14 @@ TRIES = (
         (Part(options={"student": "teacher:2", "feed-forward": 64, "passes": 2, "vocabulary": 12_000}),),
     ),
     Try("rate", "half the learning rate", (Part(options={"lr": 4e-4}),)),
-    Try("text-all", "a text of 2 million words of the same mix", text=lambda family: True),
-    Try("text-queries", "... of queries and titles alone", text=lambda family: family in QUERIES),
-    Try("text-documents", "... without queries and titles", text=lambda family: family not in QUERIES),
-    Try("text-no-definitions", "... without definitions of words", text=lambda family: family not in DEFINITIONS),
+    Try("relation", "`relation` 60", (Part(loss={"relation": 60}),)),
+    Try("text-queries", "text of queries and titles alone", text=lambda family: family in QUERIES),
+    Try("text-documents", "text without queries and titles", text=lambda family: family not in QUERIES),
+    Try(
+        "text-no-definitions",
+        "text without definitions of words",
+        text=lambda family: family not in DEFINITIONS,
+    ),
 )
 
 
@@ -145,14 +149,13 @@ def line(part: Part, student: str | None, steps: int, vectors: str, name: str) -
 
 
 def vectors_of(one: Try, corpus: Path, work: Path) -> str:
-    """The teacher's vectors that a try is trained on; made if it has a text of its own."""
-    if one.text is None:
-        return VECTORS
-    name = f"try-{one.name}"
-    files = {path.name.removesuffix(TEXT): path for path in sorted(corpus.glob(f"*{TEXT}"))}
-    chosen = [shlex.quote(str(path)) for family, path in files.items() if family not in UNSEEN and one.text(family)]
-    sentcompress(f"augment {' '.join(chosen)} --words {TEXT_WORDS} --wordnet 0 --back-translate 0 --name {name}", work)
-    sentcompress(f"teacher-embed --teacher teacher-weighed --sentences {name} --store float16 --name {name}", work)
+    """The teacher's vectors of the text of a try."""
+    name = f"try-{one.name}" if one.text else "tries"
+    files = {path.name.removesuffix(TEXT): shlex.quote(str(path)) for path in sorted(corpus.glob(f"*{TEXT}"))}
+    chosen = [file for family, file in files.items() if family not in UNSEEN and (not one.text or one.text(family))]
+    size = f"--words {TEXT_WORDS} --queries-per-text {QUERIES_PER_TEXT} --wordnet 0 --back-translate 0"
+    sentcompress(f"augment {' '.join(chosen)} {size} --name {name}", work)
+    sentcompress(f"teacher-embed --teacher {TEACHER} --sentences {name} --store float16 --name {name}", work)
     return name
 
 
@@ -179,7 +182,7 @@ def measured(one: Try, corpus: Path, work: Path, sources: Path) -> dict[str, flo
     found = {}
     for family in (*UNSEEN, *SEEN):
         documents = split(corpus / "held-out" / f"{family}{ENDING}", family, sources)
-        found[family] = searched(documents, str(model), "embedded", sources)["fidelity"]
+        found[family] = searched(documents, str(model), TEACHER, sources)["fidelity"]
     return found
 
 
@@ -190,7 +193,8 @@ def markdown(rows: dict[str, dict[str, Any]], facts: dict[str, Any]) -> str:
         "",
         f"Each sees as many tokens as {facts['steps']:,} steps of `base` ({facts['machine']['processor']}). Search "
         f"fidelity to the teacher on held-out documents: of {', '.join(UNSEEN)}, which no training text is from, and "
-        f"the mean of {', '.join(SEEN)}, which were trained on. One run each; `seed` shows how far two runs differ.",
+        f"the mean of {', '.join(SEEN)}, which were trained on. One run each; `seed` shows how far two runs differ. "
+        "The held-out cosine is on each try's own text.",
         "Command: `python benchmarks/tries.py CORPUS --work WORK --sources SOURCES`.",
         "",
         "| try | what differs | parameters | held-out cosine | unseen source | trained sources |",
@@ -208,9 +212,9 @@ def markdown(rows: dict[str, dict[str, Any]], facts: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="the folder that general_corpus.py wrote")
-    parser.add_argument("--work", type=Path, required=True, help="work directory with the teacher's vectors")
+    parser.add_argument("--work", type=Path, required=True, help="work directory of the students")
     parser.add_argument("--sources", type=Path, required=True, help="work directory of sources.py")
-    parser.add_argument("--steps", type=int, default=2400, help="of `base`")
+    parser.add_argument("--steps", type=int, default=1200, help="of `base`")
     parser.add_argument("--only", help="tries, separated by commas; default: all")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     asked = parser.parse_args()

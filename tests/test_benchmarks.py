@@ -208,7 +208,7 @@ def test_every_student_of_a_script_can_be_trained(name: str, tmp_path: Path) -> 
     elif name == "tries":
         starts = [None, "try-base-1"]
         parts = [part for one in script.TRIES for part in one.parts]
-        lines = [script.line(part, start, 2400, script.VECTORS, "try-base") for part in parts for start in starts]
+        lines = [script.line(part, start, 2400, "tries", "try-base") for part in parts for start in starts]
     else:
         dev = tmp_path / "dev.tsv"
         dev.touch()
@@ -287,9 +287,11 @@ def test_tries_follow_one_another_or_are_averaged(tmp_path: Path, monkeypatch: p
     for family in ("law", "questions", "wordnet"):
         (tmp_path / f"{family}.txt.gz").touch()
     lines.clear()
-    assert script.vectors_of(tries["base"], tmp_path, tmp_path) == "general-wide"
+    assert script.vectors_of(tries["base"], tmp_path, tmp_path) == "tries"
     assert script.vectors_of(tries["text-documents"], tmp_path, tmp_path) == "try-text-documents"
-    assert list(parse(lines[0])["inputs"]) == [str(tmp_path / "wordnet.txt.gz")]
+    chosen = [list(parse(line)["inputs"]) for line in lines[::2]]
+    expected = (["questions", "wordnet"], ["wordnet"])
+    assert chosen == [[str(tmp_path / f"{one}.txt.gz") for one in families] for families in expected]
     fidelity = dict.fromkeys((*script.UNSEEN, *script.SEEN), 60.0) | {"books": 40.0}
     rows = {"base": {"parameters": 2_412_928, "dev": 84.0, "fidelity": fidelity}}
     table = script.markdown(rows, {"steps": 2400, "machine": {"processor": "x"}})
