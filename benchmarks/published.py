@@ -14,6 +14,8 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
   the students were trained on (`--text corpus`), or lines of Wikipedia. No document, query or judgement of a test set
   is used. A vector has 512 bytes;
 - `int8, 128-d`: the int8 graph of that;
+- `int8, 128 bytes`: the int8 graph, and document vectors in the format of 128 bytes that `fit-quantizer` chooses on the
+  same text;
 - `queries only`: the student (float32) encodes the queries, the teacher the documents.
 
 `speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
@@ -38,7 +40,7 @@ import torch
 from compress_documents import as_collection
 from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
 from published_page import FLOAT32, PAGES, STS, page, with_table
-from running import facts, machine, read_results, write_results
+from running import facts, machine, read_results, sentcompress, write_results
 
 from sentcompress.corpora.sts import read_dev
 from sentcompress.evaluation.metrics import NDCG, SPEARMAN
@@ -55,12 +57,13 @@ from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.store import WorkDirectory
 
 DIMENSIONS = 128
+VECTOR_BYTES = 128
 TEXT, TEXT_WORDS = "text", 400_000
 WIKIPEDIA, ENDING = "wikipedia_en_sample.txt.gz", ".txt.gz"
 # Not in the training text, so that there is a source that no student saw.
 UNSEEN = f"law{ENDING}"
 # Of exports. In a work directory, an export called like a published student would be taken for it.
-FULL, SHORT = "-full", f"-{DIMENSIONS}"
+FULL, SHORT, SMALL = "-full", f"-{DIMENSIONS}", f"-{VECTOR_BYTES}-bytes"
 # Name in the commands' results -> name in the tables.
 STS_NAMES = dict(zip(("STS-B", "STS13"), STS, strict=True))
 STEPS = ("scores", "speed")
@@ -74,6 +77,7 @@ class Form:
         model: its name, with a place for the student's.
         options: of eval-sts and eval-retrieval.
         documents: of eval-retrieval; a form that has some has no STS score.
+        stored: whether document vectors are stored by the export's quantizer; such a form has no STS score either.
     """
 
     title: str
@@ -81,6 +85,7 @@ class Form:
     model: str
     options: str = ""
     documents: str = ""
+    stored: bool = False
 
 
 INT8 = "--runtime onnx-int8"
@@ -90,25 +95,36 @@ FORMS = (
     Form("int8", "int8", f"exports/{{}}{FULL}", INT8),
     Form("128-d", "short", f"exports/{{}}{SHORT}"),
     Form("int8, 128-d", "short-int8", f"exports/{{}}{SHORT}", INT8),
+    Form(f"int8, {VECTOR_BYTES} bytes", "small-int8", f"exports/{{}}{SMALL}", INT8, stored=True),
     Form("queries only", "queries", "{}", documents=f"--document-model {EMBEDDED}"),
 )
 
 
-def command_lines(form: Form, name: str, data: Path, quora: Path) -> Iterator[tuple[str, str]]:
-    """(STS or the collection, the command that scores it), as a user would type it."""
-    chosen = f"--model {form.model.format(name)} {form.options} --compare {EMBEDDED}"
+def command_lines(form: Form, name: str, data: Path, quora: Path, vectors: Path) -> Iterator[tuple[str, str]]:
+    """(STS or the collection, the command that scores it), as a user would type it.
+
+    The commands without a title write what the next one reads, into `vectors`.
+    """
+    model = f"--model {form.model.format(name)} {form.options}"
+    chosen = f"{model} --compare {EMBEDDED}"
     folders = {
-        "Quora": f"{shlex.quote(str(quora))}",
-        "msmarco_5k": shlex.quote(str(data / "retrieval" / "msmarco_5k")),
-        "SciFact dev": f"{shlex.quote(str(data / 'retrieval' / 'scifact'))} --split dev",
+        "Quora": (quora, ""),
+        "msmarco_5k": (data / "retrieval" / "msmarco_5k", ""),
+        "SciFact dev": (data / "retrieval" / "scifact", "--split dev"),
     }
-    if not form.documents:
+    if not form.documents and not form.stored:
         yield "sts", f"eval-sts --sts {shlex.quote(str(data / 'sts'))} {chosen} --name {name}-{form.slug}-sts"
-    for collection, folder in folders.items():
+    for collection, (folder, split) in folders.items():
+        called = f"{name}-{form.slug}-{collection.split()[0].lower()}"
+        documents = form.documents
+        if form.stored:
+            documents = f"--vectors {shlex.quote(str(vectors / called))}"
+            corpus = shlex.quote(str(folder / "corpus.jsonl"))
+            yield "", f"encode {corpus} {model} --store quantizer -o {shlex.quote(str(vectors / called))}"
         yield (
             collection,
-            f"eval-retrieval --collection {folder} {chosen} {form.documents} --index flat --rounds 1 "
-            f"--name {name}-{form.slug}-{collection.split()[0].lower()}",
+            f"eval-retrieval --collection {shlex.quote(str(folder))} {split} {chosen} {documents} --index flat "
+            f"--rounds 1 --name {called}",
         )
 
 
@@ -132,16 +148,31 @@ def export(name: str, work: Path) -> None:
     facts(f"export --model {name} --name {name}{FULL}", work)
 
 
-def export_short(name: str, work: Path) -> None:
-    """The export of a model with DIMENSIONS dimensions."""
+def fit(name: str, options: str, called: str, work: Path) -> None:
+    """The quantizer of a model, fitted to general text."""
     facts(
-        f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} --store float32 --dim {DIMENSIONS} "
-        f"--vector-bytes {4 * DIMENSIONS} --max-queries 500 --max-passages 5000 --bootstrap 0 --name {name}{SHORT}",
+        f"fit-quantizer --model {name} --compare {EMBEDDED} --sentences {TEXT} {options} --max-queries 500 "
+        f"--max-passages 5000 --bootstrap 0 --name {called}",
         work,
     )
+
+
+def export_short(name: str, work: Path) -> None:
+    """The export of a model with DIMENSIONS dimensions."""
+    fit(name, f"--store float32 --dim {DIMENSIONS} --vector-bytes {4 * DIMENSIONS}", f"{name}{SHORT}", work)
     folder = work / "shortened" / name
     shorten(name, WorkDirectory(work).get("quantizers", f"{name}{SHORT}").path / FOLDER, folder, work)
     facts(f"export --model {shlex.quote(str(folder))} --name {name}{SHORT}", work)
+
+
+def export_small(name: str, work: Path) -> None:
+    """The export of a model with a quantizer of VECTOR_BYTES bytes."""
+    fit(name, f"--vector-bytes {VECTOR_BYTES}", f"{name}{SMALL}", work)
+    facts(f"export --model {name} --quantizer {name}{SMALL} --name {name}{SMALL}", work)
+
+
+# How the exports of the forms are made, by the end of their names.
+EXPORTS = {FULL: export, SHORT: export_short, SMALL: export_small}
 
 
 def shorten(name: str, quantizer: Path, folder: Path, work: Path) -> None:
@@ -158,15 +189,19 @@ def measure(
     name: str, data: Path, quora: Path, work: Path, forms: Sequence[Form], before: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The row of a model: sizes, and the scores of each form; of other forms, those of `before`."""
-    export(name, work)
-    if any(SHORT in form.model for form in forms):
-        export_short(name, work)
+    for ending, make in EXPORTS.items():
+        # The size of the whole model's graph is told in any case.
+        if ending == FULL or any(form.model.endswith(ending) for form in forms):
+            make(name, work)
     row: dict[str, Any] = {**before, "forms": {**before.get("forms", {})}}
     for form in forms:
         if name == EMBEDDED and form.documents:
             continue
         scores: dict[str, Any] = {}
-        for title, words in command_lines(form, name, data, quora):
+        for title, words in command_lines(form, name, data, quora, work / "vectors"):
+            if not title:
+                sentcompress(words, work)
+                continue
             result = facts(words, work)
             scores |= scores_of(title, result)
             if form is AS_IT_IS:
@@ -191,7 +226,7 @@ def sides(names: Sequence[str], work: Path, threads: int) -> dict[str, Encode]:
 def speed(names: Sequence[str], data: Path, work: Path, threads: int, rounds: int) -> dict[str, Any]:
     """Sentences per second of each side, and the median of its ratios to the teacher over the rounds."""
     for name in names:
-        facts(f"export --model {name} --name {name}{FULL}", work)
+        export(name, work)
     torch.set_num_threads(threads)
     pairs = read_dev(data / "sts" / "stsb" / "test.tsv")
     texts = list(dict.fromkeys([*pairs.first, *pairs.second]))

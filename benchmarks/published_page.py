@@ -37,6 +37,8 @@ def page(document: Mapping[str, Any]) -> str:
         "## Deployed forms",
         "`int8`: int8 graph in onnxruntime. `128-d`: the first 128 principal axes of the model's vectors, "
         f"fitted by `fit-quantizer` to general text ({document['text']}), as a last linear layer; float32 vectors. "
+        "`int8, 128 bytes`: the int8 graph, and document vectors in the format that `fit-quantizer --vector-bytes 128` "
+        "chose on that text. "
         "`queries only`: the student encodes the queries, the teacher the documents. Percent of the teacher's score "
         "in float32.",
         markdown_table(

@@ -340,11 +340,20 @@ def test_made_texts_put_words_together_that_nobody_did() -> None:
 
 def test_every_form_of_a_published_student_has_commands_that_parse(tmp_path: Path) -> None:
     script = load("published")
-    found: dict[str, list[dict[str, Any]]] = {}
+    found, stored = dict[str, list[dict[str, Any]]](), dict[str, list[dict[str, Any]]]()
     for form in script.FORMS:
-        lines = script.command_lines(form, "small", tmp_path / "my data", tmp_path / "quora")
-        found[form.title] = [parse(line) for _, line in lines]
-    assert {title: len(lines) for title, lines in found.items()} == dict.fromkeys(found, 4) | {"queries only": 3}
+        lines = [*script.command_lines(form, "small", tmp_path / "my data", tmp_path / "quora", tmp_path / "out")]
+        found[form.title] = [parse(line) for title, line in lines if title]
+        stored[form.title] = [parse(line) for title, line in lines if not title]
+    counts = dict.fromkeys(found, 4) | {"queries only": 3, "int8, 128 bytes": 3}
+    assert {title: len(lines) for title, lines in found.items()} == counts
+    # What is stored is what is then searched.
+    outputs = [one["output"] for one in stored["int8, 128 bytes"]]
+    assert [one["vectors"] for one in found["int8, 128 bytes"]] == outputs
+    assert [str(one["lines"]) for one in stored["int8, 128 bytes"]] == [
+        f"{one['collection']}/corpus.jsonl" for one in found["int8, 128 bytes"]
+    ]
+    assert not any(lines for title, lines in stored.items() if title != "int8, 128 bytes")
     assert {one["document_model"] for one in found["queries only"]} == {"embedded"}
     assert {one["runtime"] for title in ("int8", "int8, 128-d") for one in found[title]} == {"onnx-int8"}
     assert {one["model"] for one in found["int8, 128-d"]} == {"exports/small-128"}
