@@ -54,6 +54,11 @@ def between(interval: Sequence[float] | None, digits: int = 2, signed: bool = Fa
     return f"{low} to {high}"
 
 
+def rate(value: float) -> str:
+    """Things per second: `20,938` or `0.417`."""
+    return _three_digits(value)
+
+
 def signed(value: float | None, digits: int = 2) -> str:
     """A difference: `-0.81`."""
     return NOTHING if value is None else figure(value, f"+.{digits}f")
@@ -61,12 +66,12 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 def share(value: float | None) -> str:
     """A percentage: `98.8%`."""
-    return NOTHING if value is None else _with_unit(value, ".1f", "%")
+    return NOTHING if value is None else _with_unit(figure(value, ".1f"), "%")
 
 
 def times(value: float | None) -> str:
     """A ratio: `2.5x`."""
-    return NOTHING if value is None else _with_unit(value, ".3g", "x")
+    return NOTHING if value is None else _with_unit(_three_digits(value), "x")
 
 
 def gain(ratio: float | None, better: str, worse: str) -> str:
@@ -90,8 +95,13 @@ def size(count: float | None) -> str:
     return NOTHING if count is None else _scaled(count, ((1e9, " GB"), (1e6, " MB"), (1e3, " kB")), " B")
 
 
-def _with_unit(value: float, form: str, unit: str) -> str:
-    return f"{value:{form}}{unit}" if math.isfinite(value) else NOT_DEFINED
+def _with_unit(shown: str, unit: str) -> str:
+    return shown if shown == NOT_DEFINED else f"{shown}{unit}"
+
+
+def _three_digits(value: float) -> str:
+    """At least three digits, and never a power of ten."""
+    return figure(value, ",.0f" if abs(value) >= 100 else ".3g")
 
 
 def _scaled(count: float, units: Sequence[tuple[float, str]], plain: str) -> str:
@@ -99,5 +109,5 @@ def _scaled(count: float, units: Sequence[tuple[float, str]], plain: str) -> str
         return NOT_DEFINED
     for unit, name in units:
         if count >= unit:
-            return f"{count / unit:.3g}{name}" if count < 1000 * unit else f"{count / unit:,.0f}{name}"
+            return f"{_three_digits(count / unit)}{name}"
     return f"{count:g}{plain}"

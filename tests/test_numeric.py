@@ -16,6 +16,7 @@ from sentcompress.numeric import (
     gain,
     measured,
     number,
+    rate,
     share,
     signed,
     size,
@@ -86,6 +87,13 @@ def test_a_ratio_near_one_is_no_gain() -> None:
         (between(None), ""),
         (share(98.76), "98.8%"),
         (size(None), ""),
+        (size(999_900_000_000_000), "999,900 GB"),
+        (size(999_960_000), "1,000 MB"),
+        (times(1234.0), "1,234x"),
+        (times(12.84), "12.8x"),
+        (rate(20_938.4), "20,938"),
+        (rate(435.88), "436"),
+        (rate(0.4172), "0.417"),
     ],
 )
 def test_numbers_as_they_are_written(written: str, expected: str) -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from sentcompress.cli.render import rich_text, show
 from sentcompress.commands.options import Options
 from sentcompress.commands.spelling import spelled
+from sentcompress.numeric import rate
 from sentcompress.plain_text import printable, printable_message
 from sentcompress.progress import Reporter
 from sentcompress.progress import Task as ProgressTask
@@ -47,7 +48,7 @@ class _Speed(ProgressColumn):
 
     def render(self, task: RichTask) -> Text:
         speed = task.finished_speed or task.speed
-        return rich_text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "", "cyan")
+        return rich_text(f"{rate(speed)} {task.fields['unit']}/s" if speed else "", "cyan")
 
 
 class _Done(ProgressColumn):

@@ -21,6 +21,7 @@ from typing import Any
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json, to_json
+from sentcompress.numeric import rate
 from sentcompress.quantities import told_time
 from sentcompress.store.atomic import SCAFFOLD
 
@@ -65,7 +66,7 @@ class Snapshot:
             share = f" of {self.total:,} {self.unit} ({self.done / self.total:.0%})" if self.total else f" {self.unit}"
             parts.append(f"{self.done:,}{share}")
         if self.per_second:
-            parts.append(f"{self.per_second:,.4g}/s")
+            parts.append(f"{rate(self.per_second)}/s")
         parts += [f"loss {self.loss:.4g}"] if self.loss is not None else []
         if self.dev is not None:
             parts.append(f"dev {self.dev:.2f}" + (f" (best {self.best:.2f})" if self.best is not None else ""))
