@@ -46,6 +46,14 @@ class Params(Options):
         str, Opt("Model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
     ] = "embedded"
     queries: Annotated[tuple[Path, ...], Opt("File of your users' queries, one per line; can be repeated.")] = ()
+    general_text: Annotated[
+        tuple[str, ...],
+        Opt(
+            "File or folder of other texts, a quarter of the training, so that the model loses less on them; can be "
+            "repeated.",
+            metavar="PATH",
+        ),
+    ] = ()
     judged: Annotated[
         Path | None, Opt("Folder of queries with relevant documents (BEIR, MS MARCO) to score on.", metavar="FOLDER")
     ] = None
@@ -75,6 +83,7 @@ class Params(Options):
             if one == "-" or Path(one).is_fifo()
         ]
         faults += [f"{one}: no such file or folder" for one in self.inputs if _is_missing(one)]
+        faults += [f"`general_text` {one}: no such file or folder" for one in self.general_text if _is_missing(one)]
         if self.dry_run and self.force:
             faults.append("`dry_run` replaces nothing, so it cannot be given with `force`; choose another `name`")
         faults += [fault for path in self.queries for fault in no_file("queries", path)]

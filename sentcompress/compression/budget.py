@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
 EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
@@ -38,6 +38,7 @@ class Budget:
         vector_bytes: of a stored vector.
         seconds: of all.
         texts: how many texts the teacher embeds; None for all of them.
+        words: of the texts that it embeds.
         embedding: seconds that this takes.
         rounds: minutes that each candidate trains for in each round before the last.
         last: minutes that the best trains for.
@@ -52,6 +53,7 @@ class Budget:
     vector_bytes: int
     seconds: float
     texts: int | None
+    words: int
     embedding: float
     rounds: Sequence[float]
     last: float
@@ -68,7 +70,7 @@ class EmbeddingLoad:
 
     Attributes:
         texts: passages, titles and queries to train on.
-        tokens: of all of them.
+        words, tokens: of all of them.
         tokens_per_second: of the teacher, as it embeds for training.
         exact_tokens_per_second: of the teacher in float32, as it is measured.
         searched: passages of the held-out collection.
@@ -76,6 +78,7 @@ class EmbeddingLoad:
     """
 
     texts: int
+    words: int
     tokens: int
     tokens_per_second: float
     exact_tokens_per_second: float
@@ -86,6 +89,11 @@ class EmbeddingLoad:
     def seconds(self) -> float:
         """The time to embed all texts."""
         return self.tokens / self.tokens_per_second
+
+    def with_more(self, share: float) -> EmbeddingLoad:
+        """With so many other texts that they are this share of all words."""
+        texts, words, tokens = (round(count / (1 - share)) for count in (self.texts, self.words, self.tokens))
+        return replace(self, texts=texts, words=words, tokens=tokens)
 
     @property
     def exact_seconds_per_text(self) -> float:
@@ -131,7 +139,7 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
 
 def _budget(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
     embedding = _embedding(seconds, load) if candidates else 0.0
-    texts = int(load.texts * embedding / load.seconds) if candidates and embedding < load.seconds else None
+    sampled = embedding / load.seconds if candidates and embedding < load.seconds else None
     passages, sample, benched, measuring = _measuring(seconds, load, candidates)
     training = seconds - load.spent - embedding - measuring
     rounds: tuple[float, ...] = ()
@@ -145,7 +153,8 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int
         max_bytes=max_bytes,
         vector_bytes=vector_bytes,
         seconds=seconds,
-        texts=texts,
+        texts=None if sampled is None else int(load.texts * sampled),
+        words=load.words if sampled is None else int(load.words * sampled),
         embedding=embedding,
         rounds=rounds,
         last=last,

@@ -37,6 +37,8 @@ TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
+# Of the words to train on, the share of general text.
+GENERAL = 0.25
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Documents:
         columns: of the documents' text.
         skip_bad: whether lines and files that cannot be read are skipped.
         text_as: what a document of a text file is: line, paragraph or file; None for the default.
+        general: files and folders of other text, to be trained on but not measured on.
     """
 
     inputs: Sequence[str]
@@ -58,6 +61,15 @@ class Documents:
     columns: Sequence[str] = ()
     skip_bad: bool = False
     text_as: str | None = None
+    general: Sequence[str] = ()
+
+    def training_texts(self, own: str) -> dict[str, Any]:
+        """The options of `augment` for the texts to train on; `own` names those of the documents."""
+        texts: dict[str, Any] = {"inputs": [own, *self.general]}
+        if self.general:
+            each = GENERAL / len(self.general)
+            texts["share"] = [f"{own}={1 - GENERAL:g}", *(f"{one}={each:g}" for one in self.general)]
+        return texts
 
 
 @dataclass(frozen=True)
@@ -105,9 +117,10 @@ class CompressionPlan:
         if of.text_as:
             split["text-as"] = of.text_as
         yield {**split, "seed": self.seed}
-        augment = {"command": "augment", "inputs": [f"documents/{self.name}"], "wordnet": 0, "back-translate": 0}
-        limit = {"limit": self.budget.texts} if self.budget.texts else {}
-        yield {**augment, **limit, "name": self.name}
+        augment = {"command": "augment", **of.training_texts(f"documents/{self.name}"), "wordnet": 0}
+        # By words, texts are sampled from everywhere in the documents.
+        sampled = {"words": self.budget.words, "seed": self.seed} if self.budget.texts or of.general else {}
+        yield {**augment, "back-translate": 0, **sampled, "name": self.name}
         if not self.untrained:
             embed = {"command": "teacher-embed", "teacher": self.teacher, "sentences": self.name}
             yield {**embed, "store": "float16", "name": self.name}
@@ -271,7 +284,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
             *(longer if budget.measuring > budget.seconds else []),
             *beyond,
         ]
-    lines = [f"{told_time(budget.embedding)}: encode {_texts(budget)} with the teacher"]
+    lines = [f"{told_time(budget.embedding)}: encode {_texts(plan)} with the teacher"]
     count = len(plan.candidates)
     for minutes in budget.rounds:
         lines.append(
@@ -299,8 +312,10 @@ def _told_measuring(plan: CompressionPlan) -> str:
     )
 
 
-def _texts(budget: Budget) -> str:
-    return f"a sample of {budget.texts:,} texts" if budget.texts else "all texts"
+def _texts(plan: CompressionPlan) -> str:
+    texts = f"a sample of {plan.budget.texts:,} texts" if plan.budget.texts else "all texts"
+    general = " and ".join(plan.documents.general)
+    return f"{texts}, a quarter of the words from {general}," if general else texts
 
 
 def _value(value: Any) -> str:

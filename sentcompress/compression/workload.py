@@ -33,7 +33,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
     Args:
         started: when the compression began, by `time.monotonic`.
     """
-    texts = _sample(documents)
+    words, texts = _words_and_sample(documents)
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     rows = sum(documents.facts[key] for key in ("passages", "titles", "queries"))
     tokens = int(lengths.mean() * rows)
@@ -47,6 +47,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
         )
     return EmbeddingLoad(
         texts=rows,
+        words=words,
         tokens=tokens,
         tokens_per_second=fast,
         exact_tokens_per_second=exact,
@@ -77,10 +78,11 @@ def judged_seconds(folder: Path, load: EmbeddingLoad) -> float:
     return (1 + STUDENT_COST) * size / CHARACTERS / load.exact_tokens_per_second
 
 
-def _sample(documents: Artifact) -> list[str]:
-    """Texts spread over the whole file."""
-    path = documents.path / TRAIN
+def _words_and_sample(documents: Artifact) -> tuple[int, list[str]]:
+    """The words of all training texts, and texts spread over the whole file."""
+    path, words, count = documents.path / TRAIN, 0, 0
     with path.open(encoding="utf-8") as lines:
-        count = sum(1 for _ in lines)
+        for line in lines:
+            words, count = words + len(json.loads(line)["text"].split()), count + 1
     with path.open(encoding="utf-8") as lines:
-        return [json.loads(line)["text"] for line in islice(lines, 0, None, max(1, count // COUNTED))]
+        return words, [json.loads(line)["text"] for line in islice(lines, 0, None, max(1, count // COUNTED))]

@@ -17,7 +17,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
-from sentcompress.compression.recipe import CompressionPlan, Documents, told, told_documents, written_recipe
+from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents, told, told_documents, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.compression.workload import judged_seconds, measured_workload
@@ -240,6 +240,7 @@ def _request(params: Params) -> dict[str, Any]:
     given = {key: value for key, value in vars(params).items() if key not in ("name", "dry_run", "force")}
     given["inputs"] = [_absolute(one) for one in params.inputs]
     given["queries"] = [_absolute(str(one)) for one in params.queries]
+    given["general_text"] = [_absolute(one) for one in params.general_text]
     given["judged"] = params.judged and _absolute(str(params.judged))
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
@@ -302,6 +303,7 @@ def _plan(
         columns=list(params.column),
         skip_bad=params.skip_bad,
         text_as=params.text_as,
+        general=[_absolute(one) for one in params.general_text],
     )
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
     asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as}
@@ -310,6 +312,7 @@ def _plan(
     begin()
     artifact = _run("split-documents", work, reporter, **asked, force=force)
     load = measured_workload(artifact, encoder, reporter, started)
+    load = load.with_more(GENERAL) if documents.general else load
     budget = _budget(params, load, candidates, vector_bytes)
     return CompressionPlan(
         name=name,

@@ -19,7 +19,7 @@ from sentcompress.compression.budget import EmbeddingLoad, TooShortError, share_
 def test_the_parts_add_up_to_at_most_the_whole(
     seconds: float, texts: int, tokens_per_text: int, speed: float, candidates: int
 ) -> None:
-    load = EmbeddingLoad(texts, texts * tokens_per_text, speed, speed / 2, texts // 10, 3.0)
+    load = EmbeddingLoad(texts, 8 * texts, texts * tokens_per_text, speed, speed / 2, texts // 10, 3.0)
     try:
         budget = share_out(seconds, load, candidates, 10**7, 128)
     except TooShortError as error:
@@ -41,26 +41,33 @@ def test_the_parts_add_up_to_at_most_the_whole(
 
 
 def test_all_texts_are_embedded_where_the_time_allows() -> None:
-    budget = share_out(1800, EmbeddingLoad(20_000, 2_000_000, 20_000, 10_000, 5000), 2, 10**7, 128)
-    assert budget.texts is None
+    budget = share_out(1800, EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000), 2, 10**7, 128)
+    assert (budget.texts, budget.words) == (None, 1_500_000)
     assert budget.embedding == 100
     assert len(budget.rounds) == 1
     assert 60 * budget.last > 0.45 * 1800
 
 
 def test_a_sample_is_embedded_where_it_does_not() -> None:
-    budget = share_out(600, EmbeddingLoad(1_000_000, 100_000_000, 20_000, 10_000, 5000), 1, 10**7, 128)
+    budget = share_out(600, EmbeddingLoad(1_000_000, 75_000_000, 100_000_000, 20_000, 10_000, 5000), 1, 10**7, 128)
     assert budget.embedding == pytest.approx(180)
-    assert budget.texts == 36_000
+    assert (budget.texts, budget.words) == (36_000, 2_700_000)
+
+
+def test_other_texts_take_the_time_of_their_share() -> None:
+    load = EmbeddingLoad(300, 3000, 6000, 1000.0, 500.0, 50)
+    more = load.with_more(0.25)
+    assert (more.texts, more.words, more.tokens, more.searched) == (400, 4000, 8000, 50)
+    assert (load.seconds, more.seconds) == (6.0, 8.0)
 
 
 def test_nothing_is_trained_without_candidates() -> None:
-    budget = share_out(60, EmbeddingLoad(1000, 100_000, 20_000, 10_000, 5000), 0, 10**8, 384)
+    budget = share_out(60, EmbeddingLoad(1000, 75_000, 100_000, 20_000, 10_000, 5000), 0, 10**8, 384)
     assert (budget.rounds, budget.last) == ((), 0.0)
 
 
 def test_searches_are_among_fewer_passages_where_time_is_short() -> None:
-    load = EmbeddingLoad(50_000, 5_000_000, 20_000, 10_000, searched=15_000)
+    load = EmbeddingLoad(50_000, 4_000_000, 5_000_000, 20_000, 10_000, searched=15_000)
     short, long = (share_out(seconds, load, 2, 10**7, 128) for seconds in (600, 7200))
     assert 1000 <= short.passages < 5000 < 15_000 < long.passages
     assert short.measuring < 0.5 * 600

@@ -28,7 +28,7 @@ OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(10_000_000, 128, 1800, None, 60.0, rounds, 12.5, 5000, 10_000, 500, 200.0)
+    budget = Budget(10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 10_000, 500, 200.0)
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
@@ -52,6 +52,7 @@ def text_of(of: CompressionPlan) -> str:
         plan([PUBLISHED]),
         plan([CUT], keep_index=True),
         plan([OWN]),
+        plan([PUBLISHED], documents=Documents(["docs/"], general=["/my texts/a=b.txt", "/more"])),
     ],
 )
 def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: CompressionPlan) -> None:
@@ -69,6 +70,23 @@ def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: Co
             assert named.rpartition("/")[2] in made, (command, named)
         made.add(stage["name"])
     assert stages[-1]["name"] == "docs-speed"
+
+
+def test_a_sample_is_drawn_from_all_documents_and_general_text_is_a_quarter_of_it() -> None:
+    whole = plan([PUBLISHED])
+    sampled = replace(whole, budget=replace(whole.budget, texts=9000, words=90_000), seed=3)
+    mixed = replace(sampled, documents=replace(whole.documents, general=["/a.txt", "/b"]))
+    found = [next(one for one in of.stages() if one["command"] == "augment") for of in (whole, sampled, mixed)]
+    assert [(one.get("words"), one.get("seed"), one.get("limit")) for one in found] == [
+        (None, None, None),
+        (90_000, 3, None),
+        (90_000, 3, None),
+    ]
+    assert found[1]["inputs"] == ["documents/docs"]
+    assert found[2]["inputs"] == ["documents/docs", "/a.txt", "/b"]
+    assert found[2]["share"] == ["documents/docs=0.75", "/a.txt=0.125", "/b=0.125"]
+    expected = "60 s: encode a sample of 9,000 texts, a quarter of the words from /a.txt and /b, with the teacher"
+    assert told(mixed)[0] == expected
 
 
 def test_each_round_keeps_the_better_half() -> None:

@@ -29,6 +29,7 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     load = measured_workload(artifact, encoder, SILENT, time.monotonic())
     rows = [json.loads(line)["text"] for line in (artifact.path / "train.jsonl").open(encoding="utf-8")]
     assert load.texts == len(rows)
+    assert load.words == sum(len(row.split()) for row in rows)
     assert load.tokens == pytest.approx(sum(map(len, encoder.tokenize(rows))), abs=len(rows))
     assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
     assert load.seconds > 0
@@ -59,7 +60,7 @@ def test_a_slow_teacher_encodes_only_the_first_texts(tmp_path: Path, monkeypatch
 
 
 def test_the_time_of_a_judged_collection_grows_with_its_file(tmp_path: Path) -> None:
-    load = EmbeddingLoad(100, 10_000, 2000.0, 1000.0, 10)
+    load = EmbeddingLoad(100, 7000, 10_000, 2000.0, 1000.0, 10)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("x" * 45_000, encoding="utf-8")
     once = judged_seconds(tmp_path, load)

@@ -59,7 +59,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in seconds.items():
         monkeypatch.setattr(budget, name, value)
     # The machine may be busy: the plan must not depend on its speed.
-    monkeypatch.setattr(compress, "measured_workload", lambda *_: EmbeddingLoad(475, 9500, 1e5, 1e5, 100, 0.1))
+    monkeypatch.setattr(compress, "measured_workload", lambda *_: EmbeddingLoad(475, 7000, 9500, 1e5, 1e5, 100, 0.1))
     monkeypatch.setattr(
         bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
     )
