@@ -28,6 +28,22 @@ FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 PUBLISHED = FOLDER / "published"
 SETTINGS = PUBLISHED / "settings.tsv"
 NONE = "-"
+# The sections, appendices and tables of the published papers. HPD's submission has an appendix C too.
+PLACES = {
+    "HPD": {"sections": "3 4 4.1 4.2 4.3 5 5.1 5.2", "appendices": "A B", "tables": "1 2 3 4"},
+    "IBKD": {
+        "sections": "3 3.1 3.2 3.3 3.4 4 4.1 4.2 4.3 4.4 4.5 4.6 4.7",
+        "appendices": "A A.1 A.2 A.3",
+        "tables": "1 2 3 4 5 6 7",
+    },
+    "DistilCSE": {"sections": "3 3.1 3.2 4 4.1 4.2 4.3 5 5.1 5.2 5.3", "appendices": "A B", "tables": "1 2 3 4 5"},
+    "SimTDE": {"sections": "3 4 4.1 4.2 4.3", "appendices": "", "tables": "1 2 3 4"},
+}
+KINDS = {"section": "sections", "appendix": "appendices", "table": "tables"}
+NUMBER = r"(?:[A-Z]\b|\d+)(?:\.\d+)?"
+PLACE = re.compile(rf"(?P<kind>[Ss]ection|[Aa]ppendix|[Tt]able)s? (?P<numbers>{NUMBER}(?:(?:,| and| to) {NUMBER})*)")
+# Whose places a recipe cites that no name stands before: the paper of its head.
+FILES_OF = {"HPD": "hpd", "IBKD": "ibkd*", "DistilCSE": "distilcse", "SimTDE": "simtde*"}
 # `column = metric`, and how the printed figure becomes the recipe's.
 METRIC = re.compile(r"(?P<column>.+?) = (?P<metric>.+?)(?: x (?P<factor>\d+))?(?: \+ (?P<offset>\d+))?")
 # Millions of parameters of the students, from DistilCSE's table 1 and HPD's table 1.
@@ -130,6 +146,35 @@ def settings() -> list[dict[str, str]]:
     texts = [line for line in SETTINGS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     names = texts[0].split("\t")
     return [dict(zip(names, line.split("\t"), strict=True)) for line in texts[1:]]
+
+
+def places_in(text: str, paper: str) -> Iterator[tuple[str, str, str]]:
+    """(paper, kind, number) of every place that a text cites; the name of another paper before it counts."""
+    names = re.compile("|".join([*PLACES, "SimCSE"]))
+    for match in PLACE.finditer(text):
+        before = names.findall(text[max(0, match.start() - 12) : match.start()])
+        for number in re.findall(NUMBER, match["numbers"]):
+            yield (before[-1] if before else paper, KINDS[match["kind"].lower()], number)
+
+
+def cited() -> Iterator[tuple[str, str, str, str]]:
+    """(file, paper, kind, number) of every place that the settings and the recipes of a single paper cite."""
+    for fact in settings():
+        paper = fact["place"].partition(",")[0]
+        yield from ((SETTINGS.name, *place) for place in places_in(fact["place"], paper))
+    for paper, pattern in FILES_OF.items():
+        for path in sorted(FOLDER.glob(f"{pattern}.toml")):
+            comments = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+            text = " ".join(line.lstrip("# ") for line in comments).replace("appendix C of the submission", "")
+            yield from ((path.name, *place) for place in places_in(text, paper))
+    released = (FOLDER / "released.toml").read_text(encoding="utf-8")
+    yield from (("released.toml", *place) for place in places_in(released, "HPD"))
+
+
+def test_every_place_that_is_cited_is_in_the_published_paper() -> None:
+    found = [place for place in cited() if place[1] in PLACES]
+    assert len(found) > 100
+    assert [place for place in found if place[3] not in PLACES[place[1]][place[2]].split()] == []
 
 
 def matches(text: str, patterns: str) -> bool:
