@@ -23,6 +23,13 @@ class Params(EvaluationOptions):
         Opt("Folder with sub-folders such as MR, TREC or MRPC, or SentEval's downstream folder.", affects="input"),
     ]
     only: Annotated[tuple[str, ...], Opt("Tasks to score, separated by commas.", commas=True, default="all found")] = ()
+    normalize: Annotated[
+        bool | None,
+        Opt(
+            "Scale vectors to unit length, or leave out the models' own normalisation, as in the papers.",
+            default="as the models do",
+        ),
+    ] = None
     folds: Annotated[int, Opt("Folds of each cross-validation.", minimum=2)] = 10
     seed: Seed = SEED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharing import current_sharing
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.encoding.vector_cache import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorCache
+from sentcompress.errors import UsageError
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
@@ -34,6 +35,7 @@ class EmbedderSource:
         model: the model, unless it is a file.
         vectors, texts: the files, if it is a file of vectors.
         cache: the cache folder, for a model.
+        normalize: whether vectors are scaled to length one; None: as the model itself does.
     """
 
     label: str
@@ -43,6 +45,7 @@ class EmbedderSource:
     vectors: Path | None = None
     texts: Path | None = None
     cache: Path | None = None
+    normalize: bool | None = None
 
     @property
     def name(self) -> str:
@@ -67,6 +70,16 @@ class EmbedderSource:
         found = {"label": self.label, "reference": self.reference, "digest": self.digest}
         return found if self.model is None else {**found, "weight_bytes": weight_bytes(self.model.source.path)}
 
+    def scaled(self, normalize: bool) -> EmbedderSource:
+        """The same model, but with its vectors scaled to length one, or without its own normalisation.
+
+        Raises:
+            UsageError: if it is a file of vectors, which are used as they are.
+        """
+        if self.model is None:
+            raise UsageError(f"`normalize` is for models; the vectors of {self.label} are used as they are")
+        return replace(self, model=replace(self.model, normalize=normalize), normalize=normalize)
+
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
         """Load the model or open the file. Damaged vectors in the cache are reported to `reporter`.
 
@@ -78,9 +91,14 @@ class EmbedderSource:
             if shared := current_sharing():
                 embedder = shared.of(self.model, embedder, device)
             # "auto" can give another format in the next run.
-            return embedder if dtype == "auto" else self.cached(embedder, f"{self.digest[:40]}-{dtype}", reporter)
+            return embedder if dtype == "auto" else self.cached(embedder, self._cache_key(dtype), reporter)
         assert self.vectors is not None
         return FileEmbedder(VectorFile(self.vectors, self.texts))
+
+    def _cache_key(self, dtype: str) -> str:
+        """The folder of its vectors in the cache; other vectors of the same model are in another one."""
+        scaled = {None: "", True: "-unit", False: "-unscaled"}[self.normalize]
+        return f"{self.digest[:40]}-{dtype}{scaled}"
 
     def cached(self, embedder: Embedder, key: str, reporter: Reporter) -> Embedder:
         """The embedder with a cache of its vectors in the folder `key`, if this source has a cache."""

@@ -31,6 +31,9 @@ class IBKD(HeadedMethod):
     X: the mean over the real tokens of a low layer of the student, S = s: the student's own pooled vector, not
     normalised. HSIC = tr(K_X H K_S H) / (n - 1)^2. M: Linear(D_s -> D_t, bias).
 
+    The paper calls X the input and does not say which vector stands for it; X, its gradient and S are the code's. Its
+    equation 5 is a loss, which equation 8 negates once more; ours is minimised, as in the code.
+
     Differences between paper and code: the paper compares by exp(s' W t / tau), without scaling s and t to length one
     and with a matrix W [D_s, D_t] for M (`similarity=bilinear`), the code by cosines of M s and t; the paper divides
     HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus and the square; the code's scripts have tau 1.0, beta
@@ -67,7 +70,9 @@ class IBKD(HeadedMethod):
             f"{UNSUP_MODEL}: cosine; {PAPER}, equation 5: bilinear",
             choices=("cosine", "bilinear"),
         ),
-        **bottleneck_options(1.0, f"{SETUP}; {UNSUP}: 0.2", f"{SETUP}; {UNSUP}: 1.0", UNSUP),
+        **bottleneck_options(
+            1.0, f"{SETUP}; {UNSUP}: 0.2", f"{SETUP}; {UNSUP}: 1.0", f"{UNSUP}; not stated in the paper"
+        ),
         "head": replace(HEAD, default="thrown", source=f"{CODE}, evaluation.py: the evaluated model has no head"),
     }
 

@@ -54,6 +54,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     models = {MODEL: find(params.model, revision=params.revision)}
     if params.compare:
         models[COMPARE] = find(params.compare)
+    if params.normalize is not None:
+        models = {role: model.scaled(params.normalize) for role, model in models.items()}
     request = _request(params, tasks, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -192,11 +194,12 @@ def _protocol(params: Params) -> dict[str, Any]:
         if params.bootstrap
         else "no intervals"
     )
+    scaled = {None: "", True: ", scaled to unit length", False: " before any normalisation"}[params.normalize]
     return {
-        "statement": f"SentEval's configuration: logistic regression on frozen vectors, {params.folds} stratified "
-        f"folds (seed {params.seed}), nested for MR, CR, SUBJ and MPQA with C from 2^-2 to 2^3; the official splits of "
-        "SST-2 (C from the same grid on the dev split), TREC and MRPC (C from 2^-1 to 2^5 by folds of the training "
-        "split); MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
+        "statement": f"SentEval's configuration: logistic regression on frozen vectors{scaled}, "
+        f"{params.folds} stratified folds (seed {params.seed}), nested for MR, CR, SUBJ and MPQA with C from 2^-2 to "
+        "2^3; the official splits of SST-2 (C from the same grid on the dev split), TREC and MRPC (C from 2^-1 to 2^5 "
+        "by folds of the training split); MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
         f"{sklearn.__version__}'s {SOLVER} (L2) instead of SentEval's PyTorch loop, which changes scores by a few "
         f"tenths; {intervals}",
         "main_score": ACCURACY,

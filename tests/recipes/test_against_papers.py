@@ -24,10 +24,27 @@ from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
 from sentcompress.recipes.rows import Row
 
-FOLDER = Path(__file__).resolve().parents[2] / "recipes"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "recipes"
 PUBLISHED = FOLDER / "published"
 SETTINGS = PUBLISHED / "settings.tsv"
 NONE = "-"
+# The sections, appendices and tables of the published papers. HPD's submission has an appendix C too.
+PLACES = {
+    "HPD": {"sections": "3 4 4.1 4.2 4.3 5 5.1 5.2", "appendices": "A B", "tables": "1 2 3 4"},
+    "IBKD": {
+        "sections": "3 3.1 3.2 3.3 3.4 4 4.1 4.2 4.3 4.4 4.5 4.6 4.7",
+        "appendices": "A A.1 A.2 A.3",
+        "tables": "1 2 3 4 5 6 7",
+    },
+    "DistilCSE": {"sections": "3 3.1 3.2 4 4.1 4.2 4.3 5 5.1 5.2 5.3", "appendices": "A B", "tables": "1 2 3 4 5"},
+    "SimTDE": {"sections": "3 4 4.1 4.2 4.3", "appendices": "", "tables": "1 2 3 4"},
+}
+KINDS = {"section": "sections", "appendix": "appendices", "table": "tables"}
+NUMBER = r"(?:[A-Z]\b|\d+)(?:\.\d+)?"
+PLACE = re.compile(rf"(?P<kind>[Ss]ection|[Aa]ppendix|[Tt]able)s? (?P<numbers>{NUMBER}(?:(?:,| and| to) {NUMBER})*)")
+# Whose places a recipe cites that no name stands before: the paper of its head.
+FILES_OF = {"HPD": "hpd", "IBKD": "ibkd*", "DistilCSE": "distilcse", "SimTDE": "simtde*"}
 # `column = metric`, and how the printed figure becomes the recipe's.
 METRIC = re.compile(r"(?P<column>.+?) = (?P<metric>.+?)(?: x (?P<factor>\d+))?(?: \+ (?P<offset>\d+))?")
 # Millions of parameters of the students, from DistilCSE's table 1 and HPD's table 1.
@@ -132,6 +149,35 @@ def settings() -> list[dict[str, str]]:
     return [dict(zip(names, line.split("\t"), strict=True)) for line in texts[1:]]
 
 
+def places_in(text: str, paper: str) -> Iterator[tuple[str, str, str]]:
+    """(paper, kind, number) of every place that a text cites; the name of another paper before it counts."""
+    names = re.compile("|".join([*PLACES, "SimCSE"]))
+    for match in PLACE.finditer(text):
+        before = names.findall(text[max(0, match.start() - 12) : match.start()])
+        for number in re.findall(NUMBER, match["numbers"]):
+            yield (before[-1] if before else paper, KINDS[match["kind"].lower()], number)
+
+
+def cited() -> Iterator[tuple[str, str, str, str]]:
+    """(file, paper, kind, number) of every place that the settings and the recipes of a single paper cite."""
+    for fact in settings():
+        paper = fact["place"].partition(",")[0]
+        yield from ((SETTINGS.name, *place) for place in places_in(fact["place"], paper))
+    for paper, pattern in FILES_OF.items():
+        for path in sorted(FOLDER.glob(f"{pattern}.toml")):
+            comments = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+            text = " ".join(line.lstrip("# ") for line in comments).replace("appendix C of the submission", "")
+            yield from ((path.name, *place) for place in places_in(text, paper))
+    released = (FOLDER / "released.toml").read_text(encoding="utf-8")
+    yield from (("released.toml", *place) for place in places_in(released, "HPD"))
+
+
+def test_every_place_that_is_cited_is_in_the_published_paper() -> None:
+    found = [place for place in cited() if place[1] in PLACES]
+    assert len(found) > 100
+    assert [place for place in found if place[3] not in PLACES[place[1]][place[2]].split()] == []
+
+
 def matches(text: str, patterns: str) -> bool:
     return any(fnmatchcase(text, pattern) for pattern in patterns.split("|"))
 
@@ -191,3 +237,73 @@ def same(value: Any, text: str) -> bool:
         return float(value) == float(text)
     except (TypeError, ValueError):
         return str(value) == text
+
+
+def cells_of(name: str) -> dict[str, dict[str, str]]:
+    """The printed cells of a published table: row -> column -> cell."""
+    texts = (PUBLISHED / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    head, *rows = [line.split("\t") for line in texts if not line.startswith("#")]
+    return {row[0]: dict(zip(head, row, strict=False)) for row in rows}
+
+
+def told(name: str) -> str:
+    """What the page of the papers says, on one line."""
+    return " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+
+
+def test_the_means_that_contradict_their_columns_are_told() -> None:
+    wrong = set()
+    for path in sorted(PUBLISHED.glob("*-table-*.tsv")):
+        for row, cells in cells_of(path.stem).items():
+            sets = [float(cell) for column, cell in cells.items() if column.upper().startswith(("STS", "SICK"))]
+            printed = cells.get("Avg.", cells.get("Average", "-"))
+            if len(sets) == 7 and abs(sum(sets) / 7 - float(printed)) > 0.1:
+                wrong.add((row.partition("-768")[0], printed, f"{sum(sets) / 7:.2f}"))
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \w+, Table \d: (\S+) \| ([\d.]+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 6
+    assert set(rows) == wrong
+
+
+def test_the_ratios_that_contradict_hpds_tables_are_told() -> None:
+    table = cells_of("hpd-table-3")
+    student, mpnet = table["HPD-TinyBERT-128"], table["SimCSE-MPNet-768"]
+    large = table["SimCSE-RoBERTa-large-1024"]
+    ratios = [[float(of[column]) / float(student[column]) for column in ("Time", "Mem")] for of in (large, mpnet)]
+    (fast, small), (fast_mpnet, small_mpnet) = [[f"{ratio:.1f}" for ratio in pair] for pair in ratios]
+    page = told("papers.md")
+    assert f"{fast} times faster search, {small} times less memory" in page
+    assert f"those to SimCSE-MPNet are {fast_mpnet} and {small_mpnet}" in page
+    means = {row: float(cells["Avg."]) for row, cells in cells_of("hpd-table-1").items()}
+    gains = [
+        score - other
+        for name, score in means.items()
+        for row, other in means.items()
+        for student_name in ("TinyBERT", "MiniLM")
+        if name.startswith(f"HPD-{student_name}") and row.startswith(f"SimCSE-{student_name} +")
+    ]
+    assert len(gains) == 8
+    assert f"is {min(gains):.2f} to {max(gains):.2f} in Table 1" in page
+
+
+def test_what_is_told_of_the_order_of_the_papers_rows_holds() -> None:
+    """The comparison in docs/methods.md says which methods the papers' tables rank above which."""
+    page = told("methods.md")
+    assert "In IBKD's tables, MSE is last, followed by CRD and HPD, and IBKD is best" in page
+    for name, column in (("ibkd-table-2", "Avg."), ("ibkd-table-3", "MRR@10")):
+        cells = cells_of(name)
+        for student in ("TinyBERT", "MiniLM"):
+            scores = [float(cells[f"{student}-{method}"][column]) for method in ("MSE", "CRD", "HPD", "IBKD")]
+            assert scores == sorted(scores)
+    assert "CKD is better than KD, PKD and MetaKD at every size, in both stages" in page
+    cells = cells_of("distilcse-table-2")
+    teacher = cells["SimCSE-RoBERTa-large"]
+    above = set()
+    for size in ("BERT-base", "Tiny-L6", "Tiny-L4"):
+        for stage in (1, 2):
+            scores = {m: float(cells[f"{m}-{size}, stage {stage}"]["Avg."]) for m in ("CKD", "KD", "PKD", "MetaKD")}
+            assert max(scores, key=scores.__getitem__) == "CKD"
+        if all(float(cells[f"{m}-{size}, stage 2"]["STS13"]) > float(teacher["STS13"]) for m in scores):
+            above.add(size)
+    assert "as for DistilCSE's two larger students" in page
+    assert above == {"BERT-base", "Tiny-L6"}

@@ -48,6 +48,7 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
     ("simcse/tinybert[6-]*", "train-teacher", OWN_SIMCSE),
     ("simcse/*-base", "train-teacher", OWN_SIMCSE),
     ("simcse/*-large", "train-teacher", {**OWN_SIMCSE, "lr": 1e-5}),
+    ("simcse/*", "eval-transfer", {"normalize": False}),
     # Three sentences of each.
     ("hpd/*", "augment", {"wordnet": 1, "back_translate": 1, "translator": ("nlpaug",)}),
     ("hpd/*-wo-aug", "augment", {"wordnet": 0, "back_translate": 0}),
@@ -67,6 +68,7 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
     ("distilcse/ckd-*", "distill", {"temperature": 0}),
     ("distilcse/*", "finetune", STAGE_2),
     ("distilcse/*-from-simcse", "train-teacher", OWN_SIMCSE),
+    ("distilcse/ckd-*", "eval-transfer", {"normalize": False}),
     ("distilcse/pkd-bert-base*", "teacher-embed", {"layers": tuple(range(2, 25, 2))}),
     ("distilcse/pkd-tinybert6*", "teacher-embed", {"layers": (4, 8, 12, 16, 20, 24)}),
     ("distilcse/pkd-tinybert-huawei*", "teacher-embed", {"layers": (6, 12, 18, 24)}),

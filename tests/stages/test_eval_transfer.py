@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,6 +78,37 @@ def test_scores_of_all_kinds_of_tasks(tmp_path: Path, tasks: Path, tiny_model: P
     hits = ((expected == 1) & (labels[1] == 1)).sum()
     f1 = 200 * hits / ((expected == 1).sum() + (labels[1] == 1).sum())
     assert value_of(scores, F1, "MRPC") == pytest.approx(f1, abs=4)
+
+
+def test_vectors_before_the_normalisation_are_classified_if_asked(tmp_path: Path, tasks: Path) -> None:
+    """Two models that differ in their last module only: either becomes the other, also from the cache of vectors."""
+    models = {name: make_tiny_model(tmp_path / name, normalize=name == "unit") for name in ("unit", "pooled")}
+    work = WorkDirectory(tmp_path / "work")
+
+    def facts(name: str, normalize: bool | None = None) -> dict[str, Any]:
+        model = str(models[name])
+        asked = Params(tasks=tasks, only=["MRPC"], model=model, folds=3, bootstrap=0, normalize=normalize, force=True)
+        return run(asked, work).facts
+
+    def result(facts: dict[str, Any]) -> tuple[float, float, list[float]]:
+        scores = read_scores(facts)
+        return value_of(scores, ACCURACY, "MRPC"), value_of(scores, F1, "MRPC"), facts["tasks"][0]["c"]["model"]
+
+    unit, pooled = result(facts("unit")), result(facts("pooled"))
+    assert unit != pooled
+    unscaled = facts("unit", normalize=False)
+    assert result(unscaled) == pooled
+    assert "before any normalisation" in unscaled["protocol"]["statement"]
+    assert result(facts("unit", normalize=True)) == unit
+    assert result(facts("unit")) == unit
+    assert result(facts("pooled", normalize=True)) == unit
+
+
+def test_vectors_of_a_file_are_used_as_they_are(tmp_path: Path, tasks: Path) -> None:
+    np.save(tmp_path / "v.npy", np.ones((1, 4), dtype=np.float32))
+    (tmp_path / "v.txt").write_text("one\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="`normalize` is for models"):
+        run(Params(tasks=tasks, model=str(tmp_path / "v.npy"), normalize=True), WorkDirectory(tmp_path / "work"))
 
 
 def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
