@@ -104,12 +104,8 @@ class Card:
 
     def _summary(self) -> str:
         encoder, facts = self.encoder, self.facts
-        made = _method(self.lineage)
         teacher, base = (_without_folders(label or "") for label in (self.teacher, self.base))
-        origin = ""
-        if teacher:
-            told = f"Its teacher is {teacher}; it was made {made}" if made else f"It was made from {teacher}"
-            origin = f" {markdown(told)}."
+        origin = f" {markdown(_origin(teacher, self.lineage))}." if teacher else ""
         if self.base != self.teacher and base and teacher:
             origin += f" {markdown(teacher)} was made from {markdown(base)}."
         weighted = "" if self.encoder.token_weights is None else ", with token weights"
@@ -211,14 +207,15 @@ def _results(evaluation: Evaluation) -> Iterator[Score]:
             yield score
 
 
-def _method(lineage: Sequence[Artifact]) -> str:
-    """The methods that led to the model, first to last, and what the first one started from; empty if there is none."""
+def _origin(teacher: str, lineage: Sequence[Artifact]) -> str:
+    """The teacher, the methods that led to the model, first to last, and what the first one started from."""
     chain = list(_chain(lineage))
     methods = [str(a.facts.get("objective") or a.facts["method"]) for a in chain if a.facts.get("method")]
+    made = f" with {', then '.join(reversed(methods))}" if methods else ""
     student = next((str(a.facts["student"]) for a in reversed(chain) if a.facts.get("student")), None)
-    if not methods:
-        return ""
-    return f"with {', then '.join(reversed(methods))}" + (f", starting from {_start(student)}" if student else "")
+    if made and student:
+        return f"Its teacher is {teacher}; it was made{made}, starting from {_start(student)}"
+    return f"It was made from {teacher}{made}"
 
 
 def _start(student: str) -> str:
