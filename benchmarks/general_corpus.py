@@ -49,10 +49,11 @@ STS_WORDS = 100
 SHORTEST = 6  # characters
 CARD_SECTION = """## Training data
 
-Families of text that `benchmarks/general_corpus.py` gathers, with the number of texts and words of each whole file. The
-command that made the sentences, under Lineage, says how much was drawn from each: `--share FILE=0` means nothing. Made
-texts are wordings around words of Wikipedia, WordNet, Common Voice and NLI sentences. Texts that equal a text of a test
-set, or share eight words in a row with one, are left out.
+The training text was drawn from these families of sources, which `benchmarks/general_corpus.py` gathers. The table has
+the number of texts and words of each whole file. The command that made the sentences, under Lineage, says how much was
+drawn from each; nothing was drawn from a family with `--share FILE=0`. Made texts are templates filled with words of
+Wikipedia, WordNet, Common Voice and NLI sentences. Texts that equal a text of a test set, or share eight words in a row
+with one, are left out.
 
 Some licences require attribution or the same licence for copies (CC BY, CC BY-SA, GPL, GFDL). Whether they extend to
 weights is not settled. The titles include those of papers whose source states no licence.

@@ -62,7 +62,10 @@ def generated() -> dict[str, str]:
     """Name of a part -> its Markdown."""
     document = json.loads(RESULTS.read_text(encoding="utf-8"))
     results = document["variants"]
-    told = f"The results below are of {document['steps']} steps.\n\n"
+    told = (
+        f"The table compares the order of the rows after {document['steps']} steps with the paper's: how many pairs of "
+        "rows agree,\nand the two pairs with the largest published difference that do not.\n\n"
+    )
     return {"coverage": _coverage(read_published(), results), "rows": told + _rows(results)}
 
 
@@ -73,7 +76,7 @@ def _coverage(published: Sequence[Published], results: Mapping[str, Mapping[str,
         recipes = ", ".join(f"`{name}`" for name in dict.fromkeys(row.recipe for row in rows) if name != NONE)
         ran = sum("rows" in results.get(row.key, {}) for row in rows)
         lines.append([place, str(len(rows)), recipes, str(ran), _why_not(rows, results)])
-    return _table(["table or figure", "rows", "recipes", "run in miniature", "the others"], lines)
+    return _table(["table or figure", "rows", "recipes", "run in miniature", "not run, and why"], lines)
 
 
 def _why_not(rows: Sequence[Published], results: Mapping[str, Mapping[str, Any]]) -> str:

@@ -23,6 +23,6 @@ MEANINGS = {
     BUSY: "busy: another process is making the same artifact; try again later, or use --wait",
     REQUEUE: "stopped by SIGUSR1, at the request of a scheduler: run the same command again",
     INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
-    NO_READER: "the reader of the output is gone, as in `| head`",
+    NO_READER: "the program that reads the output has ended, such as `head`",
     TERMINATED: "stopped by SIGTERM",
 }

@@ -97,7 +97,7 @@ def test_its_commands_are_in_the_help_and_in_recipes(sentcompress: Run, package:
     recipe = package.parent / "r.toml"
     recipe.write_text('about = "x"\n\n[[stage]]\ncommand = "eval-spread"\nmodel = "m"\ntexts = 3\n', encoding="utf-8")
     code, _, err = sentcompress(package, "run", "r.toml")
-    assert (code, "--texts must be a list of such, or a text, not 3" in err) == (2, True), err
+    assert (code, "--texts must be a string, or a list of them, not 3" in err) == (2, True), err
 
 
 def test_a_mistyped_name_proposes_what_a_package_adds(sentcompress: Run, package: Path) -> None:

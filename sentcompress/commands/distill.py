@@ -123,7 +123,7 @@ class Params(TrainingOptions):
             given |= {"pooling": self.pooling != "auto", "start random": self.start == "random"}
             faults += [f"`{name}` is for layers, which {self.student} does not have" for name in given if given[name]]
         elif self.passes > 1 and self.token_dim is None:
-            faults.append("`passes` is for a factorised token table: give `token_dim`")
+            faults.append("`passes` needs a factorised token table: give `token_dim`")
         if self.character_count and self.vocabulary is None:
             faults.append("`character_count` is for a smaller vocabulary: give `vocabulary`")
         if self.start == "sentences" and layers != 0 and not {"token_dim", "feed_forward"} & set(narrowed):

@@ -47,7 +47,7 @@ class Params(Sharded, Hub):
     store: Annotated[
         str,
         Opt(
-            "Number format: float32, float16; with the model's quantizer int8, int4, binary, pq or quantizer (any).",
+            "Number format: float32 or float16; quantizer (the model's), also by its format: int8, int4, binary, pq.",
             choices=STORES,
         ),
     ] = "float32"

@@ -42,7 +42,7 @@ class Params(Index, Hub, Named):
         ),
     ] = "auto"
     collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements, as of BEIR or MS MARCO.", affects="input")
+        Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
     ] = None
     entities: Annotated[
         Path | None,
@@ -55,7 +55,7 @@ class Params(Index, Hub, Named):
     ] = None
     vectors: Annotated[
         Path | None,
-        Opt("Folder of encode with the vectors of --collection by --model.", affects="input"),
+        Opt("Folder that encode wrote: the vectors of --collection by --model.", affects="input"),
     ] = None
     query_model: Annotated[
         str | None, Opt("Another model for the queries only, such as student.", affects="input", names=MODEL)

@@ -30,7 +30,7 @@ class Params(SearchFidelityOptions):
     query_part: Annotated[
         str | None,
         Opt(
-            "Queries of --documents: test, dev (which checkpoints and quantizers were chosen by) or all.",
+            "Queries of --documents: test, dev (those that chose checkpoints and quantizers) or all.",
             flag="part",
             choices=PARTS,
             default=TEST,

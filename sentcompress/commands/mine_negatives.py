@@ -38,7 +38,7 @@ class Params(Sharded, Index, Hub, Named):
         tuple[str, ...], Opt("Column of --pairs; give it twice, for the query and the positive.", flag="column")
     ] = ()
     collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements, as of BEIR or MS MARCO.", affects="input")
+        Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
     ] = None
     split: Annotated[str | None, Opt("Split of --collection.", default="train")] = None
     sentences: Annotated[

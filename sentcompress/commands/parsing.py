@@ -10,8 +10,8 @@ from typing import Any
 from sentcompress.commands.options import Key, Options, keys_of
 from sentcompress.errors import did_you_mean, raise_faults
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a text (a path)"}
-_SEVERAL = {int: "whole numbers", float: "numbers", str: "texts", Path: "paths"}
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", Path: "a string (a path)"}
+_SEVERAL = {int: "whole numbers", float: "numbers", str: "strings", Path: "paths"}
 
 
 def build(params: type[Options], values: Mapping[str, Any]) -> tuple[Any, list[str]]:
@@ -85,7 +85,7 @@ def _value(key: Key, value: Any) -> Any:
     """`value` with the type of the option; raises ValueError with the expected type."""
     if key.item is not None:
         one = _NAMES[key.item]
-        several = f"{_SEVERAL[key.item]}, separated by commas" if key.opt.commas else f"a list of such, or {one}"
+        several = f"{_SEVERAL[key.item]}, separated by commas" if key.opt.commas else f"{one}, or a list of them"
         if isinstance(value, Mapping) and key.item is str:
             return tuple(f"{name}={option_text(one)}" for name, one in value.items())
         return tuple(_one(part, key.item, several) for part in _parts(key, value))

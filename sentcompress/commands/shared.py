@@ -49,7 +49,7 @@ SkipBad = Annotated[bool, Opt("Skip and count lines, and files in folders, that 
 TextAs = Annotated[
     str | None,
     Opt(
-        "Unit of a text file that is one text: line, paragraph (between blank lines) or file.",
+        "What one text is in a text file: line, paragraph (between blank lines) or file.",
         choices="sentcompress.corpora.document_files:TEXT_UNITS",
         default="file in a folder, otherwise chosen from the content",
     ),
@@ -105,9 +105,9 @@ class Named(Options):
             default="main, or made from inputs and options",
         ),
     ] = None
-    force: Annotated[bool, Opt("Rerun even if up to date, and replace a result of other options.", affects="run")] = (
-        False
-    )
+    force: Annotated[
+        bool, Opt("Rerun even if up to date, and replace a result made with other options.", affects="run")
+    ] = False
     wait: Annotated[
         str | None,
         Opt(

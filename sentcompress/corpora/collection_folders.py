@@ -264,7 +264,7 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
         empty += not text
     repeated = ids.repeated()
     if repeated is not None:
-        raise InputError(f"{path} has two documents of id {repeated!r}", "ids must be unique")
+        raise InputError(f"{path} has two documents with the id {repeated!r}", "ids must be unique")
     missing = sorted(judged - found.rows.keys())
     if len(missing) == len(judged):
         documents = counted(len(judged), "document")

@@ -87,7 +87,7 @@ def read_table(
     source = as_source(readable)
     found = find_format(source, format_name)
     if found == "text":
-        raise InputError(f"{source.name} has no columns that are known", "name it .csv, .tsv, .jsonl or .parquet")
+        raise InputError(f"{source.name} has no known columns", "name it .csv, .tsv, .jsonl or .parquet")
     return rows_of(found, source, bad or BadRecords())
 
 

@@ -33,7 +33,7 @@ def write_texts(folder: Path, rows: Iterable[tuple[str, str]], name: str) -> int
     if not ids:
         raise InputError(f"{name} has no documents with text", "give a collection with at least one")
     if (repeated := ids.repeated()) is not None:
-        raise InputError(f"{name} has two documents of id {repeated!r}", "ids must be unique")
+        raise InputError(f"{name} has two documents with the id {repeated!r}", "ids must be unique")
     save_array(folder / STARTS, np.frombuffer(starts, dtype=np.int64))
     return len(ids)
 

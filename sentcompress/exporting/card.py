@@ -18,10 +18,13 @@ from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
+from sentcompress.models.shape import STATIC_STUDENT
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
 from sentcompress.store import MODEL_FILES, Artifact, made_here, made_of, name_part
 
+# Students that `distill` cuts from the teacher.
+LAYERS = re.compile(r"teacher:(\d+)")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
 NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
@@ -101,11 +104,10 @@ class Card:
 
     def _summary(self) -> str:
         encoder, facts = self.encoder, self.facts
-        made = _method(self.lineage)
         teacher, base = (_without_folders(label or "") for label in (self.teacher, self.base))
-        from_teacher = f" It was made from {markdown(teacher + made)}." if teacher else ""
+        origin = f" {markdown(_origin(teacher, self.lineage))}." if teacher else ""
         if self.base != self.teacher and base and teacher:
-            from_teacher += f" {markdown(teacher)} was made from {markdown(base)}."
+            origin += f" {markdown(teacher)} was made from {markdown(base)}."
         weighted = "" if self.encoder.token_weights is None else ", with token weights"
         rows = [
             ("embedding dimensions", facts["dimension"]),
@@ -124,7 +126,7 @@ class Card:
             ("maximum length", f"{self.encoder.text.max_length} tokens"),
             ("similarity", "cosine"),
         ]
-        return f"A sentence encoder made with `sentcompress`.{from_teacher}\n\n" + markdown_table(("", ""), rows)
+        return f"A sentence encoder made with `sentcompress`.{origin}\n\n" + markdown_table(("", ""), rows)
 
     def _measured(self) -> Iterator[str]:
         if not self.measured:
@@ -205,14 +207,22 @@ def _results(evaluation: Evaluation) -> Iterator[Score]:
             yield score
 
 
-def _method(lineage: Sequence[Artifact]) -> str:
-    """The methods that led to the model, first to last, and the student that the first one started from."""
+def _origin(teacher: str, lineage: Sequence[Artifact]) -> str:
+    """The teacher, the methods that led to the model, first to last, and what the first one started from."""
     chain = list(_chain(lineage))
     methods = [str(a.facts.get("objective") or a.facts["method"]) for a in chain if a.facts.get("method")]
+    made = f" with {', then '.join(reversed(methods))}" if methods else ""
     student = next((str(a.facts["student"]) for a in reversed(chain) if a.facts.get("student")), None)
-    if not methods:
-        return ""
-    return f" by {', then '.join(reversed(methods))}" + (f", from the student {student}" if student else "")
+    if made and student:
+        return f"Its teacher is {teacher}; it was made{made}, starting from {_start(student)}"
+    return f"It was made from {teacher}{made}"
+
+
+def _start(student: str) -> str:
+    """A student of `distill` in words that need no knowledge of its names."""
+    if layers := LAYERS.fullmatch(student):
+        return "the teacher's last layer" if layers[1] == "1" else f"the teacher's last {layers[1]} layers"
+    return "the teacher's token vectors" if student == STATIC_STUDENT else student
 
 
 def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:
@@ -246,7 +256,8 @@ def _dense(encoder: Encoder) -> Iterator[str]:
 
 def _setting(name: str, entry: Any) -> tuple[str, str, str]:
     if isinstance(entry, Mapping):
-        return name, str(entry.get("value")), str(entry.get("source", ""))
+        value = entry.get("value")
+        return name, "-" if value is None else str(value), str(entry.get("source", ""))
     return name, str(entry), ""
 
 

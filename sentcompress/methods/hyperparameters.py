@@ -126,7 +126,7 @@ class Hyperparameters:
     def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
         """A copy with some values replaced; None keeps a value. `by` becomes the source of those that differ."""
         given = {
-            name: Number(value, f"{by}, in place of {getattr(self, name).value}")
+            name: Number(value, f"{by}; default: {getattr(self, name).value}")
             for name, value in values.items()
             if value is not None and value != getattr(self, name).value
         }

@@ -67,7 +67,7 @@ def _read_static(source: ModelSource) -> StaticEncoder:
     modules = read_modules(source.path, len(tokenizer))
     assert modules is not None  # a static model is known by them
     if modules.token_weights is not None:
-        raise InputError(f"{source.path} weighs the tokens of a {STATIC} module", "multiply its table by the weights")
+        raise InputError(f"{source.path} weights the tokens of a {STATIC} module", "multiply its table by the weights")
     text = read_text_settings(source.path, tokenizer, None)
     return StaticEncoder(token_vectors(table), tokenizer, text=text, **modules.parts())
 

@@ -101,7 +101,7 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
             modes = ["mean"]
         elif kind == "Pooling":
             if modes:
-                raise InputError(f"{folder} pools what is one vector for each text already", DAMAGED)
+                raise InputError(f"{folder} has a Pooling module whose input is pooled already", DAMAGED)
             modes = _pooling_modes(path, folder)
         elif kind == "Dense":
             if normalize:
@@ -114,7 +114,7 @@ def read_modules(folder: Path, tokens: int) -> SentenceModules | None:
     if not modes:
         raise InputError(f"{folder}/modules.json lists no Pooling module", DAMAGED)
     if weights is not None and modes != ["mean"]:
-        raise InputError(f"{folder} weighs tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
+        raise InputError(f"{folder} weights tokens before pooling {', '.join(modes)}", "only a mean can be weighted")
     return SentenceModules(modes, dense, normalize, weights)
 
 

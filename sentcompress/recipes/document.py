@@ -212,7 +212,7 @@ def _text(document: Mapping[str, Any], key: str, faults: list[str]) -> str:
         faults.append("title is missing")
         return ""
     if not isinstance(value, str) or (key == "title" and not value):
-        faults.append(f"{key} must be a text")
+        faults.append(f"{key} must be a string")
         return ""
     return value
 
@@ -225,12 +225,12 @@ def _inputs(table: Any, faults: list[str]) -> dict[str, Slot]:
     for name, given in table.items():
         entry = {"about": given} if isinstance(given, str) else given
         if not isinstance(entry, dict):
-            faults.append(f"inputs: {name} must be a text or a table, not {given!r}")
+            faults.append(f"inputs: {name} must be a string or a table, not {given!r}")
             continue
         faults += _unknown(entry, INPUT_KEYS, f"inputs: {name}: ")
         about, optional = entry.get("about", ""), entry.get("optional", False)
         if not isinstance(about, str) or not isinstance(optional, bool):
-            faults.append(f"inputs: {name}: about must be a text, optional true or false")
+            faults.append(f"inputs: {name}: about must be a string, optional true or false")
             continue
         slots[name] = Slot(about, optional, _digests(entry.get("sha256", {}), name, faults))
     return slots
@@ -265,7 +265,7 @@ def _stages(tables: Any, known: Mapping[str, Value], faults: list[str]) -> tuple
 def _condition(given: Any, known: Mapping[str, Value], where: str, faults: list[str]) -> tuple[str, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        faults.append(f"{where}if must be the name of a value, or a list of such")
+        faults.append(f"{where}if must be the name of a value, or a list of names")
         return ()
     for name in names:
         if name not in known:

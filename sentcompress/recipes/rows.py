@@ -131,7 +131,7 @@ def _faults_of_row(table: Mapping[str, Any]) -> list[str]:
             if type(value) is not int or value < 1:
                 faults.append(f"{key} must be a whole number above 0, not {_shown(value)}")
         elif key in KEYS and not isinstance(value, str):
-            faults.append(f"{key} must be a text")
+            faults.append(f"{key} must be a string")
     faults += [f"{key} is missing" for key in ("of", "metric") if key not in table]
     metric = table.get("metric")
     if isinstance(metric, str) and metric.removesuffix(KEPT) not in FIGURES:

@@ -42,7 +42,7 @@ def read_values(table: Any, where: str, faults: list[str]) -> dict[str, Value]:
         if not _NAME.fullmatch(name):
             faults.append(f"{where}values: {name[:SHOWN]!r} cannot be a name: use letters, digits, - and _")
         elif not is_value:
-            faults.append(f"{where}values: {name} must be a text, a finite number, true or false")
+            faults.append(f"{where}values: {name} must be a string, a finite number, true or false")
         else:
             values[name] = value
     return values

@@ -95,7 +95,7 @@ def _comparable(
     where = f" on {params.data}" if params.data else ""
     if missing:
         raise InputError(
-            f"{label}{where} was not measured of {', '.join(missing)}",
+            f"{label}{where} was not measured for {', '.join(missing)}",
             "evaluate each model first, for example with eval-search",
         )
     shared = set.intersection(*map(set, found))

@@ -75,7 +75,7 @@ class SentenceData:
         if len(rows) == 0 or (target is None and len(held) < AGREEING):
             raise InputError(
                 f"{self.name} has too few sentences to hold some out",
-                "add more sentences, or choose by graded pairs with `dev`",
+                "add more sentences, or select checkpoints by graded pairs with `dev`",
             )
         return rows, held_out_dev(held, self.collate, target)
 

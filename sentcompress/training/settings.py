@@ -22,7 +22,7 @@ def in_place(recipe: Hyperparameters, asked: TrainingOptions) -> Hyperparameters
         given["betas"] = " ".join(map(str, asked.betas))
     if asked.warmup_steps is not None:
         given["warmup_epochs"] = 0
-    return recipe.overridden(given, "asked for")
+    return recipe.overridden(given, "set by the user")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class TripletData:
         if len(rows) == 0 or len(held) < 2:
             raise InputError(
                 f"{counted(len(self.triplets), 'triplet is', 'triplets are')} too few to hold some out",
-                "add more, or choose by graded pairs with `dev`",
+                "add more triplets, or select checkpoints by graded pairs with `dev`",
             )
         return rows, self.dev(held)
 

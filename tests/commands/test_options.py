@@ -82,9 +82,9 @@ def test_none_for_what_is_on_by_default() -> None:
         ({"epochs": 3.0}, "`epochs` must be a whole number"),
         ({"epochs": True}, "`epochs` must be a whole number"),
         ({"lr": True}, "`lr` must be a number"),
-        ({"method": 3}, "`method` must be a text"),
+        ({"method": 3}, "`method` must be a string"),
         ({"force": "yes"}, "`force` must be true or false"),
-        ({"dev": ["a", "b"]}, "`dev` must be a text"),
+        ({"dev": ["a", "b"]}, "`dev` must be a string"),
         ({"batchsize": 3}, "no option 'batchsize'; did you mean batch-size or batches?"),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_value_of_the_wrong_kind(values: dict[str, Any], words: str) -> None:
 
 def test_lists_of_the_wrong_kind() -> None:
     assert "`layers` must be whole numbers, separated by commas" in build(teacher_embed.Params, {"layers": "2,x"})[1][0]
-    assert "`inputs` must be a list of such, or a text" in build(augment.Params, {"inputs": [3]})[1][0]
+    assert "`inputs` must be a string, or a list of them" in build(augment.Params, {"inputs": [3]})[1][0]
 
 
 def test_what_is_missing() -> None:

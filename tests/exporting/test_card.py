@@ -150,11 +150,11 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     encoder = load_encoder(resolve(str(tiny_model)))
     lineage = [best, mixed, first, documents]
     shown = Card("best", encoder, facts_of_export, lineage, "t", "t", [], "mit", ["en", "de"]).render()
-    assert "It was made from t by simtde, from the student teacher:2." in shown
+    assert "Its teacher is t; it was made with simtde, starting from the teacher's last 2 layers." in shown
     assert "split-documents c.txt" in shown
     assert "/a/b" not in shown
     averaged = Card("mixed", encoder, facts_of_export, lineage[1:], "t", "t", []).render()
-    assert "by simtde, then average, from the student teacher:2." in averaged
+    assert "made with simtde, then average, starting from the teacher's last 2 layers." in averaged
     yaml = pytest.importorskip("yaml")
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     assert (front["license"], front["language"]) == ("mit", ["en", "de"])

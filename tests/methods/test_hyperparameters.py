@@ -171,7 +171,7 @@ def test_the_ranges_of_the_methods_options(method: type[Method], setting: str, c
 def test_a_number_that_is_overridden_says_so() -> None:
     recipe = Hyperparameters(Number(1e-4, "paper"), Number(3, "paper"), Number(256, "paper"), Number("linear", "code"))
     changed = recipe.overridden({"lr": 5e-4, "epochs": None}, "asked for")
-    assert changed.lr == Number(5e-4, "asked for, in place of 0.0001")
+    assert changed.lr == Number(5e-4, "asked for; default: 0.0001")
     assert changed.epochs == recipe.epochs
     assert {field.name for field in fields(Hyperparameters)} == set(changed.values())
 

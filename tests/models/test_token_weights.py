@@ -180,7 +180,7 @@ def test_what_cannot_be_read_is_refused(plain: Encoder, tmp_path: Path) -> None:
     modules.write_text(json.dumps(listed))
     pooling = tmp_path / "2_Pooling" / "config.json"
     pooling.write_text(json.dumps({"word_embedding_dimension": 32, "pooling_mode": "max"}))
-    with pytest.raises(InputError, match="weighs tokens before pooling max"):
+    with pytest.raises(InputError, match="weights tokens before pooling max"):
         loaded(tmp_path)
 
 

@@ -67,7 +67,7 @@ command = "distill"
     told = "\n".join(faults)
     for words in ("'titel'; did you mean title?", "title is missing", "row 1: no key 'scor'; did you mean score?"):
         assert words in told
-    for words in ("nli must be a text or a table", "dev: no key 'abuot'; did you mean about?", "stage 1: no command"):
+    for words in ("nli must be a string or a table", "dev: no key 'abuot'; did you mean about?", "stage 1: no command"):
         assert words in told
     assert "row 1: no metric 'STS men'; did you mean STS mean" in told
     assert "row 1: of is missing" in told
@@ -202,7 +202,7 @@ if = 3
 """
     _, faults = read_recipe(write(tmp_path, text))
     assert faults == [
-        "values: list must be a text, a finite number, true or false",
+        "values: list must be a string, a finite number, true or false",
         "variant a: no key 'vales'; did you mean values?",
         "variant a: din is not among the values of the recipe; did you mean dim?",
         "variant a: row 1: score must be a finite number, not nan",
@@ -211,7 +211,7 @@ if = 3
         'variant 3: no name; write, for example, name = "minilm-128"',
         "row: a recipe with variants has its rows in them: [[variant.row]]",
         "stage 1 (distill): if: din is not among the values of the recipe; did you mean dim?",
-        "stage 2 (distill): if must be the name of a value, or a list of such",
+        "stage 2 (distill): if must be the name of a value, or a list of names",
         "title: ${nothing} is not among the values of the recipe; choose one of: dim, idle, name, nli",
         "nli is both an input and a value",
         "values: idle is used nowhere",

@@ -66,7 +66,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
     assert (facts["method"], facts["student"], facts["dimension"]) == ("hpd", "teacher:1", 8)
     assert facts["dev"] == pytest.approx(facts["dev_of_saved_model"], abs=1e-9)
     assert facts["training_rows"] == 490
-    assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "asked for, in place of 0.0001"}
+    assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "set by the user; default: 0.0001"}
     student = load_encoder(resolve(str(artifact.path / "model")))
     assert (student.dimension, len(student.dense), student.config.num_hidden_layers) == (8, 1, 1)
     assert student.normalize

@@ -238,7 +238,7 @@ def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) 
     assert once.facts["dev_before_training"] != student.facts["dev_before_training"]
     with pytest.raises(UsageError, match="`passes` must be at least 1, not 0"):
         replace(asked, passes=0).check()
-    with pytest.raises(UsageError, match="`passes` is for a factorised token table"):
+    with pytest.raises(UsageError, match="`passes` needs a factorised token table"):
         replace(asked, token_dim=None).check()
     with pytest.raises(UsageError, match="`passes` is for `student` teacher:K, not tinybert"):
         replace(asked, student="tinybert").check()

@@ -142,7 +142,8 @@ def test_everything_is_fresh_and_goes_on_after_a_move(
     assert len(rows) > len(made)
     assert report.run(report.Params(model="small"), there)["left_out"] == {}
     card = (there.path / "exports" / "small" / "README.md").read_text(encoding="utf-8")
-    assert "It was made from big by hpd, from the student teacher:1. big was made from tiny-model." in card
+    assert "Its teacher is big; it was made with hpd, starting from the teacher's last layer." in card
+    assert "big was made from tiny-model." in card
     assert "| `students/big` | `sentcompress distill --method mse " in card
     assert "| `model tiny-model` |" in card
     assert "`model students/big`" not in card  # it is among the artifacts

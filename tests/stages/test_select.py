@@ -61,7 +61,7 @@ def test_the_ranking_is_by_the_metric(tmp_path: Path, work: WorkDirectory) -> No
 
 def test_what_was_not_measured_or_cannot_be_compared_is_refused(tmp_path: Path, work: WorkDirectory) -> None:
     names, _ = models(tmp_path, work)
-    with pytest.raises(InputError, match="was not measured of model-1, model-2, model-3"):
+    with pytest.raises(InputError, match="was not measured for model-1, model-2, model-3"):
         run(Params(inputs=tuple(names), by="ndcg_at_10"), work)
     fourth = str(make_tiny_model(tmp_path / "model-4", seed=4))
     eval_sts.run(eval_sts.Params(sts=(str(tmp_path / "other.tsv"),), model=fourth, bootstrap=0), work)

@@ -216,7 +216,7 @@ def test_a_student_is_whitened_on_what_it_was_trained_on_and_exported_with_its_l
     assert found == {"students/first-whiten-8", "students/first", "sentences/main"}
     exported = export.run(export.Params(formats=("folder",)), work)
     card = (exported.path / "README.md").read_text(encoding="utf-8")
-    assert f"made from {tiny_model.name} by whiten, then whiten" in card
+    assert f"made from {tiny_model.name} with whiten, then whiten" in card
     assert "sentcompress whiten --model first --dim 8 --sentences main" in card
     assert "32 to 8 (Identity)" in card
     rows = {(row["kind"], row["name"]): row for row in status.run(status.Params(), work)}
