@@ -30,6 +30,8 @@ from sentcompress.store.running import Counter, Heartbeat, Running
 
 # Columns of the terminal for a metric with its name.
 METRIC_WIDTH = 27
+# Columns of a terminal that has room for a full bar.
+FULL_WIDTH = 80
 # Seconds between the lines of progress in a log.
 LOG_EVERY = 60.0
 
@@ -102,7 +104,8 @@ class TerminalReporter:
         self._progress = Progress(
             SpinnerColumn(),
             _Description(),
-            BarColumn(bar_width=24, table_column=Column(no_wrap=True)),
+            # Of a narrow terminal, a bar of full width would leave no room for the description.
+            BarColumn(bar_width=24 if self.console.width >= FULL_WIDTH else 8, table_column=Column(no_wrap=True)),
             _Done(Column(no_wrap=True)),
             _Speed(Column(no_wrap=True)),
             _Left(Column(no_wrap=True)),

@@ -16,6 +16,7 @@ from sentcompress.commands.shared import (
     Model,
     Runtime,
     Sharded,
+    SkipBad,
 )
 
 STORES = (*PLAIN_STORES, "int8", "int4", "binary", "pq", "quantizer")
@@ -63,6 +64,7 @@ class Params(Sharded, Hub):
             default="from name and content",
         ),
     ] = None
+    skip_bad: SkipBad = False
     runtime: Runtime = "torch"
     dtype: EncodingDtype = "auto"
     device: Device = "auto"
@@ -79,6 +81,8 @@ class Params(Sharded, Hub):
             faults.append(f"`shard` needs a folder as `output`, a name without suffix, not {self.output}")
         if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):
             faults.append(f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}")
+        if self.skip_bad and self.output.suffix == ".npy":
+            faults.append("`skip_bad` leaves texts out, and .npy has no ids: name a .parquet file or a folder")
         return faults + self._faults_of_output()
 
     def _faults_of_output(self) -> list[str]:

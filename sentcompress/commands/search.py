@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Compare, Device, Dtype, Hub, Index, Model, Seed, no_file
+from sentcompress.commands.shared import Compare, Device, Dtype, Hub, Index, Model, Seed, SkipBad, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,7 @@ class Params(Index, Hub):
     passages: Annotated[
         bool, Opt("Also cut the rows of a table into passages, like the files of a folder.", affects="input")
     ] = False
+    skip_bad: SkipBad = False
     seed: Seed = 0
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
     device: Device = "auto"

@@ -38,6 +38,7 @@ class FolderFiles:
     """The files of a folder that are read, sorted, and the number of others by extension.
 
     Attributes:
+        others: files of other formats by extension, and empty files.
         collection: whether the folder is a collection in BEIR's or MS MARCO's layout; then only its corpus is read.
     """
 
@@ -66,7 +67,10 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
     files, others = [], Counter[str]()
     for path in sorted(_visible_files(folder, without and without.resolve())):
         if format_extension(path) in EXTENSIONS:
-            files.append(path)
+            if path.stat().st_size:
+                files.append(path)
+            else:
+                others["empty"] += 1
         else:
             others[path.suffix.lower() or "without extension"] += 1
     found = FolderFiles(tuple(files), dict(others.most_common()))

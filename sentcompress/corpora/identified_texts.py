@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, as_source
@@ -25,29 +25,35 @@ CHUNK = 1000
 # Columns that hold the text of a row, in order of preference.
 TEXTS = (BODIES[0], "sentence", *BODIES[1:])
 IdentifiedText = tuple[str, str]
+Reading = Callable[[BadRecords], Iterator[IdentifiedText]]
 
 
 class DistinctIds:
     """Reads texts from the beginning, and adds the row number to an id that an earlier text has.
 
     Args:
-        read: starts reading.
+        read: starts reading; faults of single lines and files go through its argument.
         repeated: whether ids can repeat; row numbers cannot, and take no memory.
+        skip_bad: whether lines and files that cannot be read are skipped.
 
     Attributes:
         renamed: ids that were changed, once all texts were read.
+        bad: what the last reading skipped, once all texts were read.
     """
 
-    def __init__(self, read: Callable[[], Iterator[IdentifiedText]], *, repeated: bool = True) -> None:
-        self._read, self._repeated = read, repeated
+    def __init__(self, read: Reading, *, repeated: bool = True, skip_bad: bool | None = None) -> None:
+        self._read, self._repeated, self._skip_bad = read, repeated, skip_bad
         self.renamed = 0
+        self.bad = BadRecords(skip_bad)
 
     def __call__(self) -> Iterator[IdentifiedText]:
-        return self._distinct() if self._repeated else self._read()
+        self.bad = BadRecords(self._skip_bad)
+        texts = self._read(self.bad)
+        return self._distinct(texts) if self._repeated else texts
 
-    def _distinct(self) -> Iterator[IdentifiedText]:
+    def _distinct(self, all_texts: Iterator[IdentifiedText]) -> Iterator[IdentifiedText]:
         index, row, renamed = SentenceIndex(), 0, 0
-        for texts in batches(self._read(), CHUNK, lambda one: len(one[1])):
+        for texts in batches(all_texts, CHUNK, lambda one: len(one[1])):
             new = set(index.assign(sentence_hashes([one for one, _ in texts]))[1].tolist())
             for place, (one, text) in enumerate(texts):
                 own, unused = one, place in new
@@ -69,15 +75,27 @@ class IdentifiedTexts:
         read: starts reading it: yields (id, text). No two ids are equal.
         named: whether the texts have ids; otherwise they are the row numbers from 0.
         digest: computes the SHA-256 of the content as it is now.
+        table: whether they are the rows of a table.
     """
 
     name: str
     read: DistinctIds
     named: bool
     digest: Callable[[], str]
+    table: bool = False
 
-    def tell(self, reporter: Reporter) -> None:
-        """Warn if texts shared their id with an earlier one; after all of them were read."""
+    def tell(self, reporter: Reporter, *, ids: bool = True) -> None:
+        """Tell what was skipped, and which ids are not those of the input; after all texts were read.
+
+        Args:
+            ids: whether the ids are used.
+        """
+        if ids and self.table and not self.named:
+            reporter.note(
+                f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from 0"
+            )
+        if self.read.bad.count:
+            reporter.warn(self.read.bad.told())
         if self.read.renamed:
             reporter.warn(
                 f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "
@@ -85,11 +103,17 @@ class IdentifiedTexts:
             )
 
 
-def identified_texts(source: ByteSource, column: str | None = None, format_name: str | None = None) -> IdentifiedTexts:
+def identified_texts(
+    source: ByteSource,
+    column: str | None = None,
+    format_name: str | None = None,
+    skip_bad: bool | None = None,
+) -> IdentifiedTexts:
     """The texts of a file: every line of plain text, also empty ones, or every row of a table.
 
-    The id of a row is in one of the columns IDS. Its text is the named column; otherwise its title (TITLES), a space
-    and its text (TEXTS), stripped, as eval-retrieval joins them.
+    The id of a row is in one of the columns IDS; without one, it is the number of the row among those that can be read.
+    Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS), stripped, as
+    eval-retrieval joins them.
 
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
@@ -98,25 +122,40 @@ def identified_texts(source: ByteSource, column: str | None = None, format_name:
     if found == "text":
         if column is not None:
             raise InputError(f"{source.name} is plain text and has no columns", ("leave out `column`", "give `format`"))
-        return _of_file(source, lambda: ((str(number - 1), line) for number, line in open_lines(source)), named=False)
-    first = next(iter(read_table(source, found)))[1]
+
+        def lines(bad: BadRecords) -> Iterator[IdentifiedText]:
+            return ((str(number - 1), line) for number, line in open_lines(source, bad=bad))
+
+        return _of_file(source, lines, named=False, skip_bad=skip_bad)
+    first = _first_row(source, found, skip_bad)
     text_of = _text_reader(source.name, list(first), column)
     id_column = next((name for name in IDS if name in first), None)
 
-    def read() -> Iterator[IdentifiedText]:
-        for place, (number, row) in enumerate(read_table(source, found)):
+    def read(bad: BadRecords) -> Iterator[IdentifiedText]:
+        place = 0
+        for number, row in read_table(source, found, bad):
             try:
                 one = str(place) if id_column is None else as_text(row.get(id_column), repr(id_column)).strip()
                 text = text_of(row)
             except BadRecordError as error:
-                raise InputError(f"{source.name}, line {number}: {error}", "fix the line") from None
+                bad.add(f"{source.name}, line {number}: {error}")
+                continue
             if not one:
-                raise InputError(f"{source.name}, line {number}: no {id_column!r}", "give every row an id")
-            if not is_encodable(one + text):
-                raise InputError(f"{source.name}, line {number}: {HALF_A_CHARACTER}", "fix the line")
-            yield one, text
+                bad.add(f"{source.name}, line {number}: no {id_column!r}", "give every row an id")
+            elif not is_encodable(one + text):
+                bad.add(f"{source.name}, line {number}: {HALF_A_CHARACTER}")
+            else:
+                yield one, text
+                place += 1
 
-    return _of_file(source, read, named=id_column is not None)
+    return replace(_of_file(source, read, named=id_column is not None, skip_bad=skip_bad), table=True)
+
+
+def _first_row(source: ByteSource, format_name: str, skip_bad: bool | None) -> Mapping[str, object]:
+    bad = BadRecords(skip_bad)
+    for _, row in read_table(source, format_name, bad):
+        return row
+    raise InputError(f"{source.name} has no row that can be read; the first fault: {bad.first}", "fix the rows")
 
 
 def whole_documents(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
@@ -134,7 +173,11 @@ def refuse_passages(folder: Path, found: FolderFiles) -> None:
 
 
 def texts_of_folder(
-    folder: Path, found: FolderFiles, column: str | None = None, cut: Cut = whole_documents
+    folder: Path,
+    found: FolderFiles,
+    column: str | None = None,
+    cut: Cut = whole_documents,
+    skip_bad: bool | None = None,
 ) -> IdentifiedTexts:
     """The texts of the files of a folder, or of the corpus of a collection in BEIR's or MS MARCO's layout.
 
@@ -144,35 +187,41 @@ def texts_of_folder(
         found: from `find_document_files`.
         column: of tables, the one with the text; not of a collection.
         cut: makes texts of documents. A collection's documents are not cut: judgements name them.
+        skip_bad: whether lines and files that cannot be read are skipped; not of a collection.
     """
     if found.collection:
         if column is not None:
             raise InputError(f"{folder} is a collection, which has a column for the text", "leave out `column`")
+        if skip_bad:
+            raise InputError(f"{folder} is a collection, which is read completely", "leave out `skip_bad`")
         (corpus,) = found.files
-        return _of_file(as_source(corpus), lambda: rows_of(corpus), named=True)
+        return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
     options = ReadOptions(columns=(column,) if column else ())
 
-    def read() -> Iterator[IdentifiedText]:
-        return _not_empty(cut(read_folder(found, folder, options, BadRecords())), str(folder))
+    def read(bad: BadRecords) -> Iterator[IdentifiedText]:
+        return _not_empty(cut(read_folder(found, folder, options, bad)), str(folder))
 
-    return IdentifiedTexts(str(folder), DistinctIds(read), True, lambda: digest_of_folder(folder, found))
+    ids = DistinctIds(read, skip_bad=skip_bad)
+    return IdentifiedTexts(str(folder), ids, True, lambda: digest_of_folder(folder, found))
 
 
-def texts_of_documents(source: ByteSource, options: ReadOptions, cut: Cut) -> IdentifiedTexts:
+def texts_of_documents(
+    source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None = None
+) -> IdentifiedTexts:
     """The texts of the documents of one file, see `document_files.read_documents`."""
 
-    def read() -> Iterator[IdentifiedText]:
-        return _not_empty(cut(read_documents(source, options, BadRecords())), source.name)
+    def read(bad: BadRecords) -> Iterator[IdentifiedText]:
+        return _not_empty(cut(read_documents(source, options, bad)), source.name)
 
-    return _of_file(source, read, named=True)
+    return _of_file(source, read, named=True, skip_bad=skip_bad)
 
 
-def _of_file(source: ByteSource, read: Callable[[], Iterator[IdentifiedText]], *, named: bool) -> IdentifiedTexts:
+def _of_file(source: ByteSource, read: Reading, *, named: bool, skip_bad: bool | None = None) -> IdentifiedTexts:
     def digest() -> str:
         with source.open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
-    return IdentifiedTexts(source.name, DistinctIds(read, repeated=named), named, digest)
+    return IdentifiedTexts(source.name, DistinctIds(read, repeated=named, skip_bad=skip_bad), named, digest)
 
 
 def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:

@@ -12,6 +12,7 @@ from typing import AnyStr, BinaryIO, TypeVar, cast
 
 from sentcompress.corpora.byte_streams import Readable, as_source, open_bytes
 from sentcompress.errors import InputError
+from sentcompress.quantities import counted
 
 # Bytes. A longer line or value means that the file has another format; reading on would only fill the memory.
 LONGEST_LINE = 16 * 2**20
@@ -71,6 +72,10 @@ class BadRecords:
             )
         self.count += 1
         self.first = self.first or message
+
+    def told(self) -> str:
+        """What was skipped, in words; for a count above zero."""
+        return f"skipped {counted(self.count, 'bad line or file', 'bad lines or files')}; the first: {self.first}"
 
 
 class HeldText:

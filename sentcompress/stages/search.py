@@ -13,7 +13,7 @@ from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
 from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import as_source, without_compression
-from sentcompress.corpora.document_files import find_document_files
+from sentcompress.corpora.document_files import FolderFiles, find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
 from sentcompress.corpora.markup import MARKUP
@@ -42,7 +42,7 @@ from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
-UNREAD_HINT = "leave out `column` and `passages`, or name another `collection`"
+UNREAD_HINT = "leave out `column`, `passages` and `skip_bad`, or name another `collection`"
 # Texts encoded at a time.
 CHUNK = 1000
 # Hexadecimal digits that tell collections, or models, of the same name apart.
@@ -128,31 +128,37 @@ def _queries(params: Params) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _TableReading:
-    """How a table is read: the column with the text, and whether rows are cut into passages."""
+class _Reading:
+    """How texts are read: the column, whether rows are cut into passages, whether unreadable lines are skipped."""
 
     column: str | None = None
     passages: bool = False
+    skip_bad: bool = False
 
 
 @dataclass(frozen=True)
 class _Collection:
-    """The documents: the name that was given or chosen, the input of a request, the texts, and how they are read."""
+    """The documents: the name that was given or chosen, the input of a request, the texts, and how they are read.
+
+    Attributes:
+        unread: the files of a folder that are not read, in words; empty if there are none.
+    """
 
     name: str
     reference: str
     digest: str
     texts: IdentifiedTexts
-    reading: _TableReading = _TableReading()
+    reading: _Reading = _Reading()
+    unread: str = ""
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
-    name, reading = params.collection, _TableReading(params.column, params.passages)
+    name, reading = params.collection, _Reading(params.column, params.passages, params.skip_bad)
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if reading == _TableReading():
-            reading = _TableReading(**index.facts["reading"])
+        if reading == _Reading():
+            reading = _Reading(**index.facts["reading"])
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -161,25 +167,32 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
         source = documents_source(work, own or None, None)
         (reference, digest), *_ = source.inputs.items()
-        if reading != _TableReading():
+        if reading != _Reading():
             raise InputError(f"{reference} is made of passages, which are searched whole", UNREAD_HINT)
         return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
     path = Path(name)
-    texts = _texts_at(path, work.path, reading)
-    return _Collection(str(path.resolve()), f"file:{Path(texts.name).resolve()}", texts.digest(), texts, reading)
+    found = find_document_files(path, work.path) if path.is_dir() else None
+    texts = _texts_at(path, found, reading)
+    return _Collection(
+        str(path.resolve()),
+        f"file:{Path(texts.name).resolve()}",
+        texts.digest(),
+        texts,
+        reading,
+        f"{path}: files that are not read: {found.skipped}" if found and found.others else "",
+    )
 
 
-def _texts_at(path: Path, work: Path, reading: _TableReading) -> IdentifiedTexts:
+def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
-    if path.is_dir():
-        found = find_document_files(path, work)
+    if found:
         if reading.passages:
             refuse_passages(path, found)
-        return passages_of_folder(path, found, reading.column)
+        return passages_of_folder(path, found, reading.column, reading.skip_bad)
     source = as_source(path)
     if reading.passages or source.extension in MARKUP:
-        return passages_of_file(source, reading.column)
-    return identified_texts(source, reading.column)
+        return passages_of_file(source, reading.column, skip_bad=reading.skip_bad)
+    return identified_texts(source, reading.column, skip_bad=reading.skip_bad)
 
 
 class _WarningsOnly(SilentReporter):
@@ -282,6 +295,8 @@ class _Search:
         with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
             if build.fresh:
                 return build.fresh
+            if collection.unread:
+                self._reporter.note(collection.unread)
             with build.write(TEXTS) as folder:
                 rows = ((one, text) for one, text in collection.texts.read() if text.strip())
                 count = write_texts(folder, rows, collection.name)

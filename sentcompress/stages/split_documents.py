@@ -97,8 +97,7 @@ class _Splitting:
             frequencies.save(path)
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
         if bad.count:
-            skipped = counted(bad.count, "bad line or file", "bad lines or files")
-            self.reporter.warn(f"skipped {skipped}; the first: {bad.first}")
+            self.reporter.warn(bad.told())
         with self.build.write(_SCANNED) as path:
             path.write_text(json.dumps(asdict(counts)), encoding="utf-8")
         return counts

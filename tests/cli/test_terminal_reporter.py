@@ -66,6 +66,22 @@ def test_a_long_description_is_cut_and_the_counts_stay_on_their_line(
     assert "…" in line
 
 
+def test_a_narrow_terminal_shows_what_is_being_done(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    now = iter(range(10_000))
+    watched = TerminalReporter(quiet=False)
+    watched._progress.get_time = lambda: float(next(now))
+    with watched.track("measuring", total=78_000) as task:
+        for _ in range(20):
+            task.advance(20)
+        watched.console.print(watched._picture())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "measuring" in line
+    assert "400/78,000" in line
+
+
 def test_metrics_go_when_their_phase_is_over(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")

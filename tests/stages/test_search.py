@@ -297,7 +297,7 @@ def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model:
     assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
 
 
-@pytest.mark.parametrize("asked", [{"column": "title"}, {"passages": True}])
+@pytest.mark.parametrize("asked", [{"column": "title"}, {"passages": True}, {"skip_bad": True}])
 def test_held_out_passages_are_not_cut_again(work: WorkDirectory, tiny_model: Path, asked: dict[str, Any]) -> None:
     make_documents(work, TEXTS[:20], QUERIES)
     with pytest.raises(InputError, match="documents/main is made of passages"):
@@ -344,3 +344,23 @@ def test_a_changed_index_is_refused(work: WorkDirectory, collection: Path, tiny_
         search(work, QUERIES[0], collection=str(collection), model=str(tiny_model))
     assert "sentcompress search --collection" in str(raised.value.hint)
     assert search(work, QUERIES[0], collection=str(collection), model=str(tiny_model), force=True).answers
+
+
+def test_a_folder_is_searched_without_the_files_that_cannot_be_read(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXTS[0])
+    (folder / "b.txt").write_bytes("Größe".encode("latin-1"))
+    (folder / "empty.txt").touch()
+    (folder / "c.pdf").touch()
+    with pytest.raises(InputError, match="not UTF-8"):
+        search(work, TEXTS[0], collection=str(folder), model=str(tiny_model))
+    told = Listener()
+    asked = Params(query=(TEXTS[0],), collection=str(folder), model=str(tiny_model), skip_bad=True)
+    assert [result["id"] for result in run(asked, work, told).answers[0].results] == ["a.txt#0"]
+    assert told.notes[0] == f"{folder}: files that are not read: 1 .pdf, 1 empty"
+    assert any("skipped 1 bad line or file" in warning for warning in told.warnings)
+    # Without a collection, the last one is searched, read in the same way.
+    assert [result["id"] for result in search(work, TEXTS[0], model=str(tiny_model)).answers[0].results] == ["a.txt#0"]
