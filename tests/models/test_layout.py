@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,27 @@ def test_without_simcse_in_its_name_a_checkpoint_is_mean_pooled(bert: Encoder, t
     assert not load_encoder(source).dense
     assert load_encoder(source, pooling="cls").pooling == ("cls",)
     assert len(load_encoder(source, pooling="cls-mlp").dense) == 1
+
+
+def test_a_checkpoint_is_pooled_by_the_name_of_its_folder_however_it_is_named(
+    bert: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sup-simcse-bert"
+    simcse_checkpoint("bert", bert, folder)
+    (folder / "inside").mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "simcse-link").symlink_to(shutil.copytree(folder, tmp_path / "some-bert"))
+    monkeypatch.chdir(folder / "inside")
+    named = (str(folder), "..", "../../sup-simcse-bert", "../../link")
+    sources = [resolve(name) for name in named]
+    assert [load_encoder(source).pooling for source in sources] == [("cls",)] * len(named)
+    monkeypatch.chdir(folder)
+    assert load_encoder(resolve(".")).pooling == ("cls",)
+    other = resolve(str(tmp_path / "simcse-link"))
+    assert load_encoder(other).pooling == ("mean",)
+    # The same files, but not the same model.
+    assert other.digest not in {source.digest for source in sources}
+    assert len({source.digest for source in sources}) == 1
 
 
 def test_a_head_that_was_never_trained_is_refused(bert: Encoder, tmp_path: Path) -> None:
