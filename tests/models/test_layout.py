@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -410,6 +411,41 @@ def test_a_prompt_left_out_of_the_pooling_is_refused(bert: Encoder, tmp_path: Pa
     path = tmp_path / "1_Pooling" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"include_prompt": False}))
     with pytest.raises(InputError, match="prompt"):
+        load_encoder(resolve(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"tokenizer_args": {"model_max_length": 8}}, "tokenizer_args.model_max_length"),
+        ({"processor_kwargs": {"model_max_length": 8}}, "processor_kwargs.model_max_length"),
+        ({"processing_kwargs": {"text": {"max_length": 8}}}, "processing_kwargs.text.max_length"),
+        (
+            {"processing_kwargs": {"common": {"add_special_tokens": False}}},
+            "processing_kwargs.common.add_special_tokens",
+        ),
+        ({"config_args": {"num_hidden_layers": 1}}, "config_args.num_hidden_layers"),
+        ({"tokenizer_args": ["model_max_length"]}, "tokenizer_args"),
+    ],
+)
+def test_settings_that_only_sentence_transformers_reads_are_refused(
+    settings: dict[str, Any], named: str, bert: Encoder, tmp_path: Path
+) -> None:
+    save_encoder(bert, tmp_path)
+    path = tmp_path / "sentence_bert_config.json"
+    plain = json.loads(path.read_text())
+    without_effect = {
+        "tokenizer_args": {"use_fast": True},
+        "processing_kwargs": {"image": {"size": 8}},
+        "config_args": {},
+    }
+    path.write_text(json.dumps(plain | without_effect))
+    expected = vectors(load_encoder(resolve(str(tmp_path))))
+    np.testing.assert_allclose(expected, theirs(tmp_path), atol=1e-5)
+    path.write_text(json.dumps(plain | settings))
+    if isinstance(settings.get("tokenizer_args"), dict | None):
+        assert np.abs(theirs(tmp_path) - expected).max() > 0.01
+    with pytest.raises(InputError, match=re.escape(f"not supported: {named}")):
         load_encoder(resolve(str(tmp_path)))
 
 
