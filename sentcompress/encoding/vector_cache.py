@@ -27,6 +27,9 @@ Vectors = npt.NDArray[np.float32]
 MOST = 200_000
 # Maximum texts, and characters of texts, that are looked up at a time.
 WINDOW_TEXTS, WINDOW_CHARACTERS = 8192, 2**25
+# A smaller batch is read into memory: a mapped file stays open, and there can be as many batches as vectors, such as
+# those of single queries.
+LEAST_MAPPED = 1024
 KEY_BYTES = 16
 KEYS, VECTORS = ".keys.npy", ".vectors.npy"
 NEW_KEYS, NEW_VECTORS = ".keys.tmp", ".vectors.tmp"
@@ -68,7 +71,8 @@ class VectorCache:
         except PermissionError:
             return  # another user's file
         if whole:
-            self._add(np.load(keys), np.load(vectors, mmap_mode="r"))
+            table = np.load(keys)
+            self._add(table, np.load(vectors, mmap_mode="r" if len(table) >= LEAST_MAPPED else None))
             return
         self.damaged += 1
         for path in (keys, vectors) if self._writable else ():

@@ -62,7 +62,9 @@ class Int8Graph(OnnxGraph):
             Which quantisation was kept, dynamic or static, and the mean cosine of both, in batches and one at a time.
         """
         dynamic, static = folder / self.file, folder / f"{self.file}.static"
-        fix_ranges(dynamic, static, encoder.tokenize(texts), encoder.padding)
+        # Without special tokens, a text can have no tokens.
+        tokens = [ids or [encoder.padding] for ids in encoder.tokenize(texts)]
+        fix_ranges(dynamic, static, tokens, encoder.padding)
         found = {}
         for name, path in ((DYNAMIC, dynamic), (STATIC, static)):
             reader = GraphReader(

@@ -57,7 +57,9 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
 def _read(source: ModelSource, pooling: str, trust_remote_code: bool) -> TransformerEncoder:
     root = transformer_folder(source.path)
     transformer, tokenizer, simcse_head = load_transformer(root, source.label, trust_remote_code)
-    modules = read_modules(source.path, len(tokenizer)) or plain_modules(source.label, pooling, simcse_head)
+    modules = read_modules(source.path, len(tokenizer)) or plain_modules(
+        source.path, source.label, pooling, simcse_head
+    )
     text = read_text_settings(source.path, tokenizer, readable_positions(transformer))
     return TransformerEncoder(transformer, tokenizer, text=text, **modules.parts())
 

@@ -64,6 +64,16 @@ def listed_modules(folder: Path) -> list[Module]:
     return modules
 
 
+def named_simcse(folder: Path) -> bool:
+    """Whether the name of a model's folder, or of the model in the hub cache, contains "simcse".
+
+    Nothing else tells that a checkpoint without modules is to be pooled as SimCSE does. The name is that of the
+    resolved folder: the same model can be named from inside it, by a link, or by an absolute path.
+    """
+    *above, name = folder.resolve().parts
+    return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
+
+
 def is_static(folder: Path) -> bool:
     """Whether a model folder is one of token vectors alone, without a transformer.
 

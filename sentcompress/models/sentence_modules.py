@@ -12,7 +12,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, STATIC, listed_modules
+from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, STATIC, listed_modules, named_simcse
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text_settings import default_prompt
@@ -45,11 +45,12 @@ class SentenceModules:
         return dict(vars(self))
 
 
-def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
+def plain_modules(folder: Path, label: str, pooling: str, simcse_head: Dense | None) -> SentenceModules:
     """The parts after the transformer for a model without `modules.json`.
 
     Args:
-        label: the name of the model.
+        folder: the folder of the model.
+        label: the name to show.
         pooling: `auto`, `mean`, `cls` or `cls-mlp`; see `layout.load_encoder`.
         simcse_head: the trained head of a SimCSE checkpoint.
 
@@ -57,18 +58,12 @@ def plain_modules(label: str, pooling: str, simcse_head: Dense | None) -> Senten
         InputError: if that head is requested but does not exist.
     """
     if pooling == "auto":
-        pooling = "cls-mlp" if _named_simcse(label) and simcse_head is not None else "mean"
+        pooling = "cls-mlp" if named_simcse(folder) and simcse_head is not None else "mean"
     if pooling == "cls-mlp":
         if simcse_head is None:
             raise InputError(f"{label} has no trained pooler", "use `pooling` mean or `pooling` cls")
         return SentenceModules(["cls"], [simcse_head], normalize=False)
     return SentenceModules([pooling], [], normalize=False)
-
-
-def _named_simcse(label: str) -> bool:
-    """Whether the name of the model, or of its folder in the hub cache, contains "simcse"."""
-    *above, name = Path(label).parts
-    return any("simcse" in part.lower() for part in [name, *(p for p in above if p.startswith("models--"))])
 
 
 def read_modules(folder: Path, tokens: int) -> SentenceModules | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -21,6 +22,7 @@ from sentcompress.models.model_files import (
     check_inside,
     is_static,
     listed_modules,
+    named_simcse,
     read_config,
     transformer_folder,
     weight_files,
@@ -67,7 +69,7 @@ class ModelSource:
         label: the name to show, for the embedded model its hub name.
         path: the folder.
         digest: SHA-256 over all files that are read on loading: weights, configurations and vocabulary, and the
-            model's own code if it asks to run any.
+            model's own code if it asks to run any. It also tells whether the name of the folder chooses the pooling.
     """
 
     label: str
@@ -179,7 +181,11 @@ def _folder(folder: Path, label: str, *, links: bool = False) -> ModelSource:
             check_inside(path, folder)
         check_fetched(path)
     named = {path.relative_to(folder).as_posix(): path for path in files}
-    return ModelSource(label, folder, tree_digest(named))
+    digest = tree_digest(named)
+    if not (folder / MODULES).is_file() and named_simcse(folder):
+        # Under another name, the same files give other vectors.
+        digest = hashlib.sha256(f"{digest} of a folder named simcse".encode()).hexdigest()
+    return ModelSource(label, folder, digest)
 
 
 def _read_files(folder: Path, root: Path) -> Iterator[Path]:

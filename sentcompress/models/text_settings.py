@@ -22,6 +22,15 @@ SETTINGS_FILES = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 PROMPTS_FILE = "config_sentence_transformers.json"
+# Settings that sentence-transformers passes on to the tokenizer, to each of its calls, and to the configuration; some
+# have an older name too. Those for calls are by modality.
+TO_CALLS, TEXT_CALLS = "processing_kwargs", ("common", "text")
+PASSED_ON = ("tokenizer_args", "processor_kwargs", TO_CALLS, "config_args", "config_kwargs")
+# Of these, what changes no vector, or is refused elsewhere.
+WITHOUT_EFFECT = (
+    *("use_fast", "padding", "padding_side", "pad_to_multiple_of", "return_tensors", "verbose"),
+    *("attn_implementation", "torch_dtype", "dtype", "use_cache", "trust_remote_code", "revision", "code_revision"),
+)
 COSINE = "cosine"
 SIMILARITIES = (COSINE, "dot", "euclidean", "manhattan")
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
@@ -124,11 +133,17 @@ def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions
         positions: number of tokens in the position table; None if there is no limit.
 
     Raises:
-        InputError: if a setting has the wrong type or an impossible value.
+        InputError: if a setting has the wrong type or an impossible value, or changes how texts are read and is not
+            supported.
     """
     root = transformer_folder(folder)
     path = next((root / name for name in SETTINGS_FILES if (root / name).exists()), None)
     settings = _read_object(path) if path else {}
+    if passed := _passed_on(settings):
+        raise InputError(
+            f"{path} changes how texts are read, by settings that are not supported: {', '.join(passed)}",
+            "such models are not supported; a maximum length can be given as max_seq_length",
+        )
     lower_case = settings.get("do_lower_case")
     if not isinstance(lower_case, bool | None):
         raise InputError(f"{path}: do_lower_case must be true or false, not {lower_case!r}", DAMAGED)
@@ -144,6 +159,20 @@ def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions
         similarity,
         _pools_prompt(folder),
     )
+
+
+def _passed_on(settings: Mapping[str, Any]) -> list[str]:
+    """The settings that sentence-transformers passes on to transformers and that can change a vector."""
+    found = []
+    for name in PASSED_ON:
+        given = settings.get(name)
+        groups = [(name, given)]
+        if name == TO_CALLS and isinstance(given, dict):
+            groups = [(f"{name}.{kind}", given.get(kind)) for kind in TEXT_CALLS]
+        for group, values in groups:
+            own = values if isinstance(values, dict) else {"": values} if values else {}
+            found += [f"{group}.{key}".rstrip(".") for key in own if key not in WITHOUT_EFFECT]
+    return found
 
 
 def _limit(setting: int | None, tokenizer: TransformersTokenizer, positions: int | None, root: Path) -> int:

@@ -35,8 +35,8 @@ from sentcompress.store import (
     Request,
     WorkDirectory,
     ancestors,
-    chose_by_graded_pairs,
     file_inputs,
+    held_nothing_out,
     learnt_projection,
     name_part,
     students_of,
@@ -130,7 +130,7 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     inputs = {table.reference: table.digest}
     trained = students_of(work, model.reference, model.digest, table)
     for student in trained:
-        if student.manifest["command"] != "distill" or chose_by_graded_pairs(student):
+        if student.manifest["command"] != "distill" or held_nothing_out(student):
             seen = True
         else:
             rows = np.intersect1d(rows, hold_out(parents, int(student.parameters.get("seed", 0)))[1])

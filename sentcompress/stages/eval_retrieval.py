@@ -34,7 +34,17 @@ from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantities import counted
-from sentcompress.store import MANIFEST, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_inputs, name_part
+from sentcompress.store import (
+    MANIFEST,
+    SCAFFOLD,
+    Artifact,
+    Build,
+    Request,
+    WorkDirectory,
+    file_digest,
+    file_inputs,
+    name_part,
+)
 
 COMMAND = Params.command
 
@@ -239,6 +249,12 @@ class RetrievalEvaluation:
         documents = StoredDocuments(stored, self.collection.corpus.ids)
         if not documents.encoded_by(role.queries.digest):
             self.reporter.warn(f"{folder} was encoded by {documents.label}, the queries by {role.queries.label}")
+        corpus = self.data.files[0]
+        if stored.manifest.get("input") != file_digest(corpus):
+            self.reporter.warn(
+                f"{folder} was encoded from another file than {corpus}, or before it changed: documents are matched by "
+                "their ids alone"
+            )
         return documents, turned_queries(queries, stored)
 
     def _check_plans(self, dimension: int) -> None:

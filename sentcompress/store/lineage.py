@@ -100,9 +100,12 @@ def students_of(work: WorkDirectory, reference: str, digest: str, table: Artifac
     ]
 
 
-def chose_by_graded_pairs(student: Artifact) -> bool:
-    """Whether graded pairs chose the student's checkpoint: then its training held no sentence out."""
-    return any(reference.startswith("file:") for reference in student.inputs)
+def held_nothing_out(student: Artifact) -> bool:
+    """Whether `dev` was given to choose the student's checkpoint: then its training held no sentence out.
+
+    Graded pairs and collections are files; queries that split-documents held out are of an artifact.
+    """
+    return any(reference.startswith(("file:", "documents/")) for reference in student.inputs)
 
 
 def is_data(reference: str) -> bool:

@@ -43,6 +43,20 @@ def test_every_text_is_computed_once_in_the_life_of_the_folder(tmp_path: Path) -
     assert len(model.asked) == 4
 
 
+def test_many_small_batches_are_not_many_open_files(tmp_path: Path) -> None:
+    first = VectorCache(tmp_path)
+    for number in range(30):
+        first.encode([f"query {number}"], Model())
+    many = [f"text {number}" for number in range(vector_cache.LEAST_MAPPED)]
+    first.encode(many, Model())
+    before = len(os.listdir("/dev/fd"))
+    again, model = VectorCache(tmp_path), Model()
+    assert len(os.listdir("/dev/fd")) - before <= 1  # of the large batch
+    texts = [*many, *(f"query {number}" for number in range(30))]
+    np.testing.assert_array_equal(again.encode(texts, model), Model()(texts))
+    assert model.asked == []
+
+
 def test_nothing_asked_for_has_the_model_s_width(tmp_path: Path) -> None:
     assert VectorCache(tmp_path).encode([], Model()).shape == (0, 2)
 

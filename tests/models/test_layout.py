@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -263,6 +265,27 @@ def test_without_simcse_in_its_name_a_checkpoint_is_mean_pooled(bert: Encoder, t
     assert len(load_encoder(source, pooling="cls-mlp").dense) == 1
 
 
+def test_a_checkpoint_is_pooled_by_the_name_of_its_folder_however_it_is_named(
+    bert: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sup-simcse-bert"
+    simcse_checkpoint("bert", bert, folder)
+    (folder / "inside").mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "simcse-link").symlink_to(shutil.copytree(folder, tmp_path / "some-bert"))
+    monkeypatch.chdir(folder / "inside")
+    named = (str(folder), "..", "../../sup-simcse-bert", "../../link")
+    sources = [resolve(name) for name in named]
+    assert [load_encoder(source).pooling for source in sources] == [("cls",)] * len(named)
+    monkeypatch.chdir(folder)
+    assert load_encoder(resolve(".")).pooling == ("cls",)
+    other = resolve(str(tmp_path / "simcse-link"))
+    assert load_encoder(other).pooling == ("mean",)
+    # The same files, but not the same model.
+    assert other.digest not in {source.digest for source in sources}
+    assert len({source.digest for source in sources}) == 1
+
+
 def test_a_head_that_was_never_trained_is_refused(bert: Encoder, tmp_path: Path) -> None:
     folder = plain_checkpoint(bert, tmp_path / "simcse-without-head")
     assert load_encoder(resolve(str(folder))).pooling == ("mean",)
@@ -388,6 +411,41 @@ def test_a_prompt_left_out_of_the_pooling_is_refused(bert: Encoder, tmp_path: Pa
     path = tmp_path / "1_Pooling" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"include_prompt": False}))
     with pytest.raises(InputError, match="prompt"):
+        load_encoder(resolve(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"tokenizer_args": {"model_max_length": 8}}, "tokenizer_args.model_max_length"),
+        ({"processor_kwargs": {"model_max_length": 8}}, "processor_kwargs.model_max_length"),
+        ({"processing_kwargs": {"text": {"max_length": 8}}}, "processing_kwargs.text.max_length"),
+        (
+            {"processing_kwargs": {"common": {"add_special_tokens": False}}},
+            "processing_kwargs.common.add_special_tokens",
+        ),
+        ({"config_args": {"num_hidden_layers": 1}}, "config_args.num_hidden_layers"),
+        ({"tokenizer_args": ["model_max_length"]}, "tokenizer_args"),
+    ],
+)
+def test_settings_that_only_sentence_transformers_reads_are_refused(
+    settings: dict[str, Any], named: str, bert: Encoder, tmp_path: Path
+) -> None:
+    save_encoder(bert, tmp_path)
+    path = tmp_path / "sentence_bert_config.json"
+    plain = json.loads(path.read_text())
+    without_effect = {
+        "tokenizer_args": {"use_fast": True},
+        "processing_kwargs": {"image": {"size": 8}},
+        "config_args": {},
+    }
+    path.write_text(json.dumps(plain | without_effect))
+    expected = vectors(load_encoder(resolve(str(tmp_path))))
+    np.testing.assert_allclose(expected, theirs(tmp_path), atol=1e-5)
+    path.write_text(json.dumps(plain | settings))
+    if isinstance(settings.get("tokenizer_args"), dict | None):
+        assert np.abs(theirs(tmp_path) - expected).max() > 0.01
+    with pytest.raises(InputError, match=re.escape(f"not supported: {named}")):
         load_encoder(resolve(str(tmp_path)))
 
 

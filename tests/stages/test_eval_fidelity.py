@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from distilling import make_work, write_dev
 from listening import Listener
+from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -178,10 +179,13 @@ def test_sentences_that_the_training_held_out_and_the_projected_teacher(tmp_path
     other = make_tiny_model(tmp_path / "other", layers=1, seed=3)
     elsewhere = run(Params(neighbours=3, compare=str(other), device="cpu", name="b"), work).facts
     assert elsewhere["cosine_to_compared"] is None
-    distil(work, dev=write_dev(tmp_path / "dev.tsv", texts[:30]), name="dev")
-    seen = run(Params(neighbours=3, model="dev", sample=100, device="cpu"), work).facts
-    assert seen["seen_in_training"]
-    assert any("trained on these sentences" in caution for caution in seen["verdict"]["cautions"])
+    make_documents(work, texts[:30], texts[30:50])
+    for dev in (write_dev(tmp_path / "dev.tsv", texts[:30]), Path("documents/main")):
+        distil(work, dev=dev, name=f"by-{dev.name}")
+        seen = run(Params(neighbours=3, model=f"by-{dev.name}", sample=100, device="cpu"), work).facts
+        assert seen["seen_in_training"]
+        assert "held out" not in seen["protocol"]["statement"]
+        assert any("trained on these sentences" in caution for caution in seen["verdict"]["cautions"])
 
 
 def test_a_file_that_the_student_was_trained_on_is_not_unseen(tmp_path: Path, tiny_model: Path) -> None:

@@ -74,6 +74,31 @@ def test_float32_vectors_in_any_order_score_as_the_model_does(
     assert evaluated(work, collection, tiny_model, vectors=same).name == f"{plain.name}-float32"
 
 
+def test_vectors_of_other_texts_with_the_same_ids_are_told(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    folder = stored(work, str(collection), tiny_model, tmp_path / "vectors")
+
+    def warned(name: str) -> bool:
+        listener = Listener()
+        params = Params(
+            collection=collection,
+            model=str(tiny_model),
+            vectors=folder,
+            index=("flat",),
+            rounds=1,
+            bootstrap=0,
+            name=name,
+        )
+        run(params, work, listener)
+        return any("or before it changed" in text for text in listener.warnings)
+
+    assert not warned("as-encoded")
+    moved = [{**row, "text": other["text"]} for row, other in zip(ROWS, [*ROWS[1:], ROWS[0]], strict=True)]
+    write(collection / "corpus.jsonl", moved)
+    assert warned("changed")
+
+
 def test_codes_are_compared_with_turned_queries(
     work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
 ) -> None:

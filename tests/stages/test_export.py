@@ -23,9 +23,11 @@ from sentcompress.evaluation.score import Recorder
 from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.card import LONGEST_NOTES
 from sentcompress.exporting.verification import encoder_vectors
-from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.models.static_encoder import StaticEncoder, token_vectors
+from sentcompress.models.static_folder import plain_tokenizer
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -408,6 +410,26 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
         run(Params(model=STUDENT, calibrate=(str(text),), formats=("folder", "onnx")), work)
     with pytest.raises(InputError, match="no such file or folder"):
         run(Params(model=STUDENT, calibrate=("nothing.txt",)), work)
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_a_static_model_can_be_calibrated(
+    projected: bool, tiny_model: Path, sentences: list[str], tmp_path: Path
+) -> None:
+    source = load_encoder(resolve(str(tiny_model)))
+    static = StaticEncoder(
+        token_vectors(torch.randn(source.table_size, 16, generator=torch.Generator().manual_seed(0))),
+        plain_tokenizer(source.tokenizer),
+        text=TextSettings(max_length=40),
+    )
+    save_encoder(static.with_dense([Dense(16, 8)] if projected else [], normalize=True).eval(), tmp_path / "static")
+    text = tmp_path / "my.txt"
+    # The last line has characters and no token.
+    text.write_text("\n".join([*sentences[:50], "\u200b"]) + "\n", encoding="utf-8")
+    params = Params(model=str(tmp_path / "static"), calibrate=(str(text),), name="static")
+    made = run(params, WorkDirectory(tmp_path / "work"))
+    assert made.facts["int8"]["calibration_texts"] == 51
+    assert made.facts["checked"]["int8"]["mean_cosine"] > 0.99
 
 
 def test_calibrated_vectors_do_not_depend_on_the_batch(

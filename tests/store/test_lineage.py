@@ -11,7 +11,7 @@ from sentcompress.store import (
     Request,
     WorkDirectory,
     ancestors,
-    chose_by_graded_pairs,
+    held_nothing_out,
     learnt_projection,
     line_of,
     measurements,
@@ -112,7 +112,9 @@ def test_the_line_of_an_exported_student(tmp_path: Path) -> None:
     assert learnt_projection(work, student.reference, student.digest, "8" * 64) is None
     assert learnt_projection(work, plain.reference, plain.digest, TEACHER["digest"]) is None
     assert students_of(work, student.reference, student.digest, other) == []
-    assert (chose_by_graded_pairs(student), chose_by_graded_pairs(plain)) == (False, True)
+    assert (held_nothing_out(student), held_nothing_out(plain)) == (False, True)
+    documents = made(work, "documents/main", "split-documents")
+    assert held_nothing_out(made(work, "students/chosen", "distill", table, vectors, documents))
 
 
 def test_of_a_selection_only_the_chosen_model_is_in_the_line(tmp_path: Path) -> None:
