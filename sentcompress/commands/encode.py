@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import (
-    PLAIN_STORES,
     Device,
     EncodingDtype,
     EncodingTokens,
@@ -18,7 +17,6 @@ from sentcompress.commands.shared import (
     Sharded,
 )
 
-STORES = (*PLAIN_STORES, "int8", "int4", "binary", "pq", "quantizer")
 SUFFIXES = (".npy", ".parquet")
 
 
@@ -48,7 +46,7 @@ class Params(Sharded, Hub):
         str,
         Opt(
             "Number format: float32, float16; with the model's quantizer int8, int4, binary, pq or quantizer (any).",
-            choices=STORES,
+            choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"
     passages: Annotated[
