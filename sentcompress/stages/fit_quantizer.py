@@ -118,7 +118,8 @@ class _FittingVectors:
     def gold(self, compare: EmbedderSource) -> GoldRanking:
         """The results that are to be reproduced."""
         held_out = self._texts.held_out
-        return GoldRanking.of(*self._vectors(compare, held_out.queries, held_out.passages))
+        queries, passages = self._vectors(compare, held_out.queries, held_out.passages)
+        return GoldRanking.of(queries, passages)
 
     def _vectors(self, source: EmbedderSource, *parts: tuple[str, ...]) -> list[Vectors]:
         embedder = source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
