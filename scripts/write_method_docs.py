@@ -2,16 +2,17 @@
 
 python scripts/write_method_docs.py
 
-A generated part is enclosed in `<!-- generated: NAME -->` and `<!-- end -->`. NAME is `overview`, `defaults`, or the
+The name of a part is `overview`, `defaults`, or the
 command and name of a method, such as `distill hpd`. All other text of the page is written by hand.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from generated_parts import table, update
 
 from sentcompress.cli.methods import commands_before
 from sentcompress.commands.spelling import DEFAULT_WORK
@@ -20,7 +21,6 @@ from sentcompress.stages import methods as stage
 from sentcompress.store import WorkDirectory
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
-PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 LABELS = {
     "lr": "learning rate",
     "clip": "gradient norm clipped to",
@@ -30,12 +30,6 @@ LABELS = {
     "patience": "patience, epochs",
 }
 DEFAULTS = Hyperparameters(*[Number(None, "")] * 4).as_dict()
-
-
-def page(written: str) -> str:
-    """The page with up-to-date generated parts."""
-    parts = generated()
-    return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
 
 
 def generated() -> dict[str, str]:
@@ -119,9 +113,9 @@ def _options(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
         else:
             kind = option["type"].replace("|", ", ")
             own.append([f"`{name}`", kind, _value(option["default"]), option["help"], option["source"]])
-    table = _table(["`--set`", "type", "default", "effect", "source"], own) if own else ""
+    own_table = _table(["`--set`", "type", "default", "effect", "source"], own) if own else ""
     lines = [f"Options as in `{name}`: {', '.join(options)}." for name, options in shared.items()]
-    return table + ("\n" if table and lines else "") + "".join(f"{line}\n" for line in lines)
+    return own_table + ("\n" if own_table and lines else "") + "".join(f"{line}\n" for line in lines)
 
 
 def _label(name: str) -> str:
@@ -139,9 +133,8 @@ def _escaped(text: str) -> str:
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([_escaped(cell) for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return table(columns, [[_escaped(cell) for cell in row] for row in rows])
 
 
 if __name__ == "__main__":
-    TARGET.write_text(page(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    update(TARGET, generated())

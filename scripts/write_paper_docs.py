@@ -2,24 +2,23 @@
 
 python scripts/write_paper_docs.py
 
-The tables are in recipes/published, the miniature's results in benchmarks/results/paper_rows.json. A generated part
-is enclosed in `<!-- generated: NAME -->` and `<!-- end -->`.
+The tables are in recipes/published, the miniature's results in benchmarks/results/paper_rows.json.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from generated_parts import table, update
+
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "papers.md"
 PUBLISHED = ROOT / "recipes" / "published"
 RESULTS = ROOT / "benchmarks" / "results" / "paper_rows.json"
-PART = re.compile(r"(?<=<!-- generated: )([^>]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 NONE = "-"
 
 
@@ -46,16 +45,10 @@ def read_published() -> list[Published]:
 def _read(path: Path) -> Iterable[Published]:
     lines = path.read_text(encoding="utf-8").splitlines()
     place = next(line.removeprefix("# place: ") for line in lines if line.startswith("# place: "))
-    table = [line.split("\t") for line in lines if not line.startswith("#")]
-    for cells in table[1:]:
-        row = dict(zip(table[0], [*cells, *[""] * (len(table[0]) - len(cells))], strict=True))
+    cells_of_lines = [line.split("\t") for line in lines if not line.startswith("#")]
+    for cells in cells_of_lines[1:]:
+        row = dict(zip(cells_of_lines[0], [*cells, *[""] * (len(cells_of_lines[0]) - len(cells))], strict=True))
         yield Published(place, row["row"], row["recipe"], row["variant"], row["why"])
-
-
-def page(written: str) -> str:
-    """The page with up-to-date generated parts."""
-    parts = generated()
-    return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
 
 
 def generated() -> dict[str, str]:
@@ -114,13 +107,8 @@ def _above(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n"
-
-
-def main() -> None:
-    TARGET.write_text(page(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    return f"\n{table(head, rows)}\n"
 
 
 if __name__ == "__main__":
-    main()
+    update(TARGET, generated())

@@ -2,28 +2,21 @@
 
 python scripts/write_recipe_docs.py
 
-It is enclosed in `<!-- generated: papers -->` or `<!-- generated: ours -->` and `<!-- end -->`. All other text of the
-page is written by hand.
+All other text of the page is written by hand.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from generated_parts import table, update
 
 from sentcompress.recipes.document import Recipe, read_recipe
 from sentcompress.recipes.rows import Row
 
 FOLDER = Path(__file__).resolve().parents[1] / "recipes"
 TARGET = FOLDER / "README.md"
-PART = re.compile(r"(?<=<!-- generated: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-
-
-def page(written: str) -> str:
-    """The page with up-to-date generated parts."""
-    parts = generated()
-    return PART.sub(lambda found: f"{found[1]}{found[2]}{parts[found[1]]}", written)
 
 
 def generated() -> dict[str, str]:
@@ -31,7 +24,7 @@ def generated() -> dict[str, str]:
     recipes = [_read(path) for path in sorted(FOLDER.glob("*.toml"))]
     published = [recipe for recipe in recipes if recipe.variants or any(row.table for row in recipe.rows)]
     ours = [recipe for recipe in recipes if recipe not in published]
-    return {"papers": "\n".join(map(_section, published)), "ours": _table(["recipe", "student"], _of_ours(ours))}
+    return {"papers": "\n".join(map(_section, published)), "ours": table(["recipe", "student"], _of_ours(ours))}
 
 
 def _read(path: Path) -> Recipe:
@@ -47,7 +40,7 @@ def _section(recipe: Recipe) -> str:
         for name in recipe.variants or [None]
         for found in [recipe.of_variant(name)]
     ]
-    return f"### {recipe.path.stem}\n\n[{recipe.path.name}]({recipe.path.name})\n\n" + _table(
+    return f"### {recipe.path.stem}\n\n[{recipe.path.name}]({recipe.path.name})\n\n" + table(
         ["variant", "rows", "published"], rows
     )
 
@@ -67,10 +60,5 @@ def _of_ours(recipes: Sequence[Recipe]) -> list[list[str]]:
     return [[f"[{recipe.path.stem}]({recipe.path.name})", recipe.rows[0].model] for recipe in recipes]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines).replace("| --- ", "|---").replace("---| ", "---|")
-
-
 if __name__ == "__main__":
-    TARGET.write_text(page(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    update(TARGET, generated())

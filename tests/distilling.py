@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN, TRIPLET_SCHEMA, TRIPLETS
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
-from sentcompress.store import Artifact, Request, WorkDirectory
+from sentcompress.store import Artifact, Build, Request, WorkDirectory
 
 # A training of four steps.
 SHORT: dict[str, Any] = {
@@ -61,36 +61,32 @@ def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: st
     """A sentence table of originals."""
     asked = {"texts": [list(texts) for texts in shards]}
     with work.build(Request("sentences", name, "augment", asked), force=True) as build:
-        row = 0
-        for number, texts in enumerate(shards):
-            count = len(texts)
-            columns = {
-                "row": list(range(row, row + count)),
-                "text": list(texts),
-                "source": ["original"] * count,
-                "parent": [-1] * count,
-                "origin": ["test"] * count,
-                "domain": [""] * count,
-            }
-            with build.write(SHARD_PATTERN.format(number)) as path:
-                pq.write_table(pa.table(columns, schema=SCHEMA), path)
-            row += count
-        return build.finish({"rows": row})
+        rows = _write_originals(build, shards)
+        return build.finish({"rows": rows, "originals": rows})
+
+
+def _write_originals(build: Build, shards: Sequence[Sequence[str]]) -> int:
+    """Write the shards of a table, and return the number of its rows."""
+    rows = 0
+    for number, texts in enumerate(shards):
+        written = [
+            {"row": row, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
+            for row, text in enumerate(texts, rows)
+        ]
+        with build.write(SHARD_PATTERN.format(number)) as path:
+            pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), path)
+        rows += len(texts)
+    return rows
 
 
 def add_triplets(work: WorkDirectory, texts: Sequence[str], name: str = "triplets") -> Artifact:
     """A table of the texts with the triplets of rows 0, 1, 2, of rows 3, 4, 5, and so on."""
     triplets = [{"anchor": row, "positive": row + 1, "negative": row + 2} for row in range(0, len(texts) - 2, 3)]
     with work.build(Request("sentences", name, "augment", {})) as build:
-        rows = [
-            {"row": row, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
-            for row, text in enumerate(texts)
-        ]
-        with build.write(SHARD_PATTERN.format(0)) as path:
-            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+        rows = _write_originals(build, [texts])
         with build.write(TRIPLETS) as path:
             pq.write_table(pa.Table.from_pylist(triplets, schema=TRIPLET_SCHEMA), path)
-        return build.finish({"rows": len(rows)})
+        return build.finish({"rows": rows})
 
 
 def add_vectors(

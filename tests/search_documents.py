@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+from beir import write_jsonl
 
 from sentcompress.store import Artifact, Request, WorkDirectory
 
@@ -15,7 +16,7 @@ def write_held_out(folder: Path, passages: Sequence[str], queries: Sequence[str]
     """corpus.jsonl and queries.jsonl; the kinds of queries take turns, and so do their parts, test first."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"_id": f"p{place}", "title": "", "text": text} for place, text in enumerate(passages)]
-    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    write_jsonl(folder / "corpus.jsonl", rows)
     rows = [
         {
             "_id": f"q{place}",
@@ -26,7 +27,7 @@ def write_held_out(folder: Path, passages: Sequence[str], queries: Sequence[str]
         }
         for place, text in enumerate(queries)
     ]
-    (folder / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    write_jsonl(folder / "queries.jsonl", rows)
 
 
 def make_documents(
@@ -36,8 +37,7 @@ def make_documents(
     request = Request("documents", name, "split-documents", {"texts": [*passages, *queries]})
     with work.build(request, force=True) as build:
         with build.write("train.jsonl") as path:
-            lines = [{"text": text, "kind": "passage", "document": "d"} for text in passages]
-            path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+            write_jsonl(path, ({"text": text, "kind": "passage", "document": "d"} for text in passages))
         with build.write("held-out") as folder:
             write_held_out(folder, passages, queries)
         return build.finish({"passages": len(passages), "held_out_queries": len(queries)})

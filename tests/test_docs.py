@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import re
 import shlex
 import subprocess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import typer
+import write_method_docs
+import write_paper_docs
+import write_recipe_docs
+from generated_parts import filled, names_of
 from tiny_models import WORDS, make_tiny_model
 
 from sentcompress.cli.main import COMMANDS, _run, app
@@ -62,38 +64,32 @@ def test_every_command_has_a_page_and_a_place_in_the_readme() -> None:
         assert f"docs/{command}.md" in readme or f"sentcompress {command}" in readme, command
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_printed_help_in_the_documentation_is_current() -> None:
+    import write_cli_docs  # sets the width of the terminal for this process
+
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert written == script("write_cli_docs").page(), "run: python scripts/write_cli_docs.py"
+    assert written == write_cli_docs.page(), "run: python scripts/write_cli_docs.py"
 
 
 def test_the_page_of_methods_has_what_the_code_says_of_each() -> None:
     written = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    docs = script("write_method_docs")
-    assert re.findall(r"<!-- generated: (.*?) -->", written) == list(docs.generated())
-    assert written == docs.page(written), "run: python scripts/write_method_docs.py"
+    parts = write_method_docs.generated()
+    assert names_of(written) == list(parts)
+    assert written == filled(written, parts), "run: python scripts/write_method_docs.py"
 
 
 def test_the_page_of_the_papers_has_the_tables_and_what_ran() -> None:
     written = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-    docs = script("write_paper_docs")
-    assert re.findall(r"<!-- generated: (.*?) -->", written) == list(docs.generated())
-    assert written == docs.page(written), "run: python scripts/write_paper_docs.py"
+    parts = write_paper_docs.generated()
+    assert names_of(written) == list(parts)
+    assert written == filled(written, parts), "run: python scripts/write_paper_docs.py"
 
 
 def test_the_list_of_recipes_has_every_variant() -> None:
     written = (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- generated: (.*?) -->", written) == ["papers", "ours"]
-    assert written == script("write_recipe_docs").page(written), "run: python scripts/write_recipe_docs.py"
+    parts = write_recipe_docs.generated()
+    assert names_of(written) == list(parts)
+    assert written == filled(written, parts), "run: python scripts/write_recipe_docs.py"
 
 
 def test_the_commands_of_the_demo_parse() -> None:

@@ -10,21 +10,16 @@ from sentcompress.plain_text import shell_word
 from sentcompress.reporting.score_section import measuring
 from sentcompress.store import METHOD_OF, Artifact
 
-DISTILL = (
-    *("teacher", "student", "method", "parameters", "dimension", "dev_before_training", "dev", "dev_protocol"),
-    *("best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
+TRAINING = (
+    *("parameters", "dimension", "dev_before_training", "dev", "dev_protocol", "best_step", "steps", "stopped"),
+    *("diagnosis", "compute_dtype", "sentences_per_second"),
 )
-FINETUNE = (
-    *("objective", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
-    *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
-)
+DISTILL = ("teacher", "student", "method", *TRAINING)
+FINETUNE = ("objective", "triplets", *TRAINING)
 MINE_NEGATIVES = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
 SPLIT_DOCUMENTS = ("documents", "words", "passages", "titles", "queries")
 TEACHER_EMBED = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per_second")
-TRAIN_TEACHER = (
-    *("started_from", "objective", "pooling", "triplets", "parameters", "dimension", "dev_before_training", "dev"),
-    *("dev_protocol", "best_step", "steps", "stopped", "diagnosis", "compute_dtype", "sentences_per_second"),
-)
+TRAIN_TEACHER = ("started_from", "objective", "pooling", "triplets", *TRAINING)
 
 
 def _augment(artifact: Artifact, call: Call) -> str:

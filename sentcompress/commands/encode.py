@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import (
-    PLAIN_STORES,
     Device,
     EncodingDtype,
     EncodingTokens,
@@ -19,7 +18,6 @@ from sentcompress.commands.shared import (
     SkipBad,
 )
 
-STORES = (*PLAIN_STORES, "int8", "int4", "binary", "pq", "quantizer")
 SUFFIXES = (".npy", ".parquet")
 
 
@@ -49,7 +47,7 @@ class Params(Sharded, Hub):
         str,
         Opt(
             "Number format: float32 or float16; quantizer (the model's), also by its format: int8, int4, binary, pq.",
-            choices=STORES,
+            choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"
     passages: Annotated[

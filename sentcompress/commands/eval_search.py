@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Runtime, SearchFidelityOptions
+from sentcompress.commands.shared import LEAST_PASSAGES, Runtime, SearchFidelityOptions
 
 TEST, ALL = "test", "all"
 PARTS = ("dev", TEST, ALL)
@@ -53,7 +53,8 @@ class Params(SearchFidelityOptions):
     ] = False
     max_queries: Annotated[int, Opt("Maximum number of queries, sampled with the seed.", minimum=1)] = 2000
     max_passages: Annotated[
-        int, Opt("Maximum number of passages searched, sampled with the seed.", minimum=11, maximum=2_000_000)
+        int,
+        Opt("Maximum number of passages searched, sampled with the seed.", minimum=LEAST_PASSAGES, maximum=2_000_000),
     ] = 50_000
 
     @property

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import SearchFidelityOptions
+from sentcompress.commands.shared import LEAST_PASSAGES, SearchFidelityOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Params(SearchFidelityOptions):
         str,
         Opt(
             "Number format: float32, float16, int8, int4, binary or pq; or auto: the best of those that fit.",
-            choices="sentcompress.quantization.choice:FORMATS",
+            choices="sentcompress.quantization.codecs:FORMATS",
         ),
     ] = "auto"
     dim: Annotated[int | None, Opt("Dimensions to keep.", minimum=1, default="as many as fit")] = None
@@ -38,7 +38,9 @@ class Params(SearchFidelityOptions):
     ] = None
     sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
     max_queries: Annotated[int, Opt("Maximum number of held-out queries to choose by.", minimum=1)] = 2000
-    max_passages: Annotated[int, Opt("Maximum number of held-out passages that are searched.", minimum=11)] = 20_000
+    max_passages: Annotated[
+        int, Opt("Maximum number of held-out passages that are searched.", minimum=LEAST_PASSAGES)
+    ] = 20_000
 
     def faults(self) -> list[str]:
         faults = super().faults()

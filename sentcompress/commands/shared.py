@@ -13,6 +13,8 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 PLAIN_STORES = ("float32", "float16")
 A_MODEL = "teacher, a student or export, a published student such as general-9m, embedded, a folder, or a hub name"
 
+# Fewer passages are all found among the first ten results.
+LEAST_PASSAGES = 11
 NEWEST_STUDENT = "the newest student"
 
 Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]

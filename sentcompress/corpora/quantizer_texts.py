@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.documents_artifact import DEV, KIND, PASSAGE, TRAIN
-from sentcompress.corpora.search_texts import LEAST_PASSAGES, SearchTexts, documents_source
+from sentcompress.corpora.search_texts import SearchTexts, documents_source
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.collection_folders import corpus_file, find_splits, queries_file, rows_of
 from sentcompress.corpora.collections import DEV
@@ -21,8 +22,6 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
 from sentcompress.store import WorkDirectory, file_inputs
 
-# Fewer passages are all found among the first ten results.
-LEAST_PASSAGES = 11
 # Words of a passage that count towards a limit; models read little more.
 LONG_PASSAGE = 200
 

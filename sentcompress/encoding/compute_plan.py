@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from sentcompress.encoding.linear import onednn_is_here, use_onednn
+from sentcompress.encoding.onednn import onednn_is_here, use_onednn
 from sentcompress.errors import UsageError
 from sentcompress.models.dtype_trial import NO_LAYERS, choose_dtype
 from sentcompress.models.encoder import Encoder

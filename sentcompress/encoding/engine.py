@@ -21,7 +21,7 @@ from sentcompress.encoding.batches import (
     windows,
 )
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
-from sentcompress.encoding.linear import OneDnnLinear
+from sentcompress.encoding.onednn import OneDnnLinear
 from sentcompress.models.devices import pick_device, to_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.token_batches import TokenRows

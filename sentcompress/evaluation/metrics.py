@@ -10,6 +10,7 @@ from sentcompress.numeric import amount, figure, size
 SPEARMAN, PEARSON = "spearman_cosine", "pearson_cosine"
 ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
 MRR, NDCG = "mrr_at_10", "ndcg_at_10"
+RECALLS = (1, 10, 100, 1000)
 OVERLAP, INDEX_LOSS = "overlap_at_10", "index_loss"
 INDEX_BYTES, BYTES_PER_DOCUMENT, BUILD_SECONDS = "index_bytes", "bytes_per_document", "build_seconds"
 SEARCH_TIME = "milliseconds_per_1000_queries"
@@ -29,7 +30,7 @@ BYTES = "bytes"
 
 
 def recall_at(cutoff: int) -> str:
-    """The name of the metric Recall@k for the cut-offs 1, 10, 100 and 1,000."""
+    """The name of the metric Recall@k for a cut-off of RECALLS."""
     return f"recall_at_{cutoff}"
 
 
@@ -93,7 +94,7 @@ METRICS: Mapping[str, Metric] = {
     UNIFORMITY: Metric("uniformity", decimals=3, higher_is_better=False),
     MRR: _score("MRR@10"),
     NDCG: _score("nDCG@10"),
-    **{recall_at(cutoff): _score(f"Recall@{cutoff}") for cutoff in (1, 10, 100, 1000)},
+    **{recall_at(cutoff): _score(f"Recall@{cutoff}") for cutoff in RECALLS},
     OVERLAP: _score("overlap with exact search@10"),
     INDEX_LOSS: Metric("lost by the index", scale=100, higher_is_better=False),
     INDEX_BYTES: _bytes("index size"),

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.evaluation.index import Found
-from sentcompress.evaluation.metrics import MRR, NDCG, recall_at
+from sentcompress.evaluation.metrics import MRR, NDCG, RECALLS, recall_at
 
 CUTOFF = 10
-RECALLS = (1, 10, 100, 1000)
 Grades = Sequence[Mapping[int, int]]
 Floats = npt.NDArray[np.float64]
 

@@ -21,6 +21,7 @@ from sentcompress.evaluation.metrics import (
     MRR,
     NDCG,
     OVERLAP,
+    RECALLS,
     SEARCH_P50,
     SEARCH_P95,
     SEARCH_TIME,
@@ -28,7 +29,6 @@ from sentcompress.evaluation.metrics import (
 )
 from sentcompress.evaluation.ranking import (
     CUTOFF,
-    RECALLS,
     Floats,
     Grades,
     in_order,

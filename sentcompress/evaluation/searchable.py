@@ -11,6 +11,11 @@ from sentcompress.models.model_files import UNUSABLE
 from sentcompress.numeric import at_most
 
 
+def unsearchable(label: str, error: UndefinedError) -> InputError:
+    """The error for a model with such vectors."""
+    return InputError(f"{label} cannot be searched: {error}", "copy or download it again, or choose another model")
+
+
 def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> tuple[npt.NDArray[np.float32], int]:
     """The vectors as they are searched by inner product, and the number of zero rows.
 
@@ -30,9 +35,7 @@ def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> 
         try:
             return normalized(vectors)
         except UndefinedError as error:
-            raise InputError(
-                f"{label} cannot be searched: {error}", "copy or download it again, or choose another model"
-            ) from None
+            raise unsearchable(label, error) from None
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not at_most(float(lengths.max(initial=0)), longest):
         raise InputError(

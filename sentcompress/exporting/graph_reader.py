@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sentcompress.encoding.batches import plan_batches
 from sentcompress.errors import InputError
+from sentcompress.exporting.formats import BATCH
 from sentcompress.extras import require
 from sentcompress.json_documents import read_json
 from sentcompress.models.library_errors import reading
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 Vectors = npt.NDArray[np.float32]
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 INPUTS = ("input_ids", "attention_mask")
-BATCH = 32
 # Tokens of a batch that one thread runs, padding included: the activations of 512 fit into its caches. For texts of 128
 # tokens, 2,048 are 14% slower.
 BATCH_TOKENS = 512

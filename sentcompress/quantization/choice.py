@@ -13,14 +13,11 @@ from sentcompress.extras import is_installed
 from sentcompress.models.principal_axes import principal_axes
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
-from sentcompress.quantization.codecs import Float32, Values
+from sentcompress.quantization.codecs import AUTO, CODECS, Float32, ProductCodes, Values
 from sentcompress.quantization.fitting import FEWEST_CENTROIDS, FITS, POINTS_PER_CENTROID
 from sentcompress.quantization.quantizer import Quantizer
 
-AUTO, PQ = "auto", "pq"
-# Dimensions that one byte holds.
-PER_BYTE = {"float32": 1 / 4, "float16": 1 / 2, "int8": 1, "int4": 2, "binary": 8}
-FORMATS = (AUTO, *PER_BYTE, PQ)
+PQ = ProductCodes.name
 # Shares of the model's dimensions that product codes are tried with.
 SHARES = (1.0, 0.75, 0.5)
 PREFIXES = (32, 64, 128, 256)
@@ -59,7 +56,7 @@ def plans(
         vector_bytes: bytes of a stored vector.
         available: the dimensions of the fitted rotation: those of the model's vectors, or the number of training texts
             if that is smaller.
-        number_format: one of FORMATS.
+        number_format: one of `codecs.FORMATS`.
         dimension: the number of dimensions; by default as many as fit.
 
     Raises:
@@ -67,8 +64,8 @@ def plans(
             could.
     """
     found: list[StoragePlan] = []
-    for name, per_byte in PER_BYTE.items():
-        most = min(available, int(vector_bytes * per_byte))
+    for name, codec in CODECS.items():
+        most = min(available, 8 * vector_bytes // codec.bits) if codec.bits else 0
         if number_format in (AUTO, name) and 0 < (dimension or most) <= most:
             found.append(StoragePlan(name, dimension or most))
     # Where int8 holds all dimensions, product codes have nothing to add.

@@ -18,7 +18,8 @@ Values = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
 # Values that a product quantizer compares with its centroids at a time: 64 MB of distances.
 DISTANCES = 2**24
-BITS_OF_A_BYTE = 8
+# In place of the name of a format: the best one that fits; any that a model has a quantizer of.
+AUTO, QUANTIZER = "auto", "quantizer"
 
 
 class Codec(ABC):
@@ -26,9 +27,11 @@ class Codec(ABC):
 
     Attributes:
         name: the format's name.
+        bits: of a dimension; 0 if a code stands for several dimensions.
     """
 
     name: ClassVar[str]
+    bits: ClassVar[int] = 0
 
     @property
     @abstractmethod
@@ -36,9 +39,9 @@ class Codec(ABC):
         """d, the number of values of a vector."""
 
     @property
-    @abstractmethod
     def bytes(self) -> int:
         """B, the bytes of a stored vector."""
+        return -(-self.dimension * self.bits // 8)
 
     @property
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
@@ -59,16 +62,13 @@ class Float32(Codec):
     """IEEE single precision, little endian."""
 
     name: ClassVar[str] = "float32"
+    bits: ClassVar[int] = 32
     kind: ClassVar[np.dtype[np.floating]] = np.dtype("<f4")
     width: int
 
     @property
     def dimension(self) -> int:
         return self.width
-
-    @property
-    def bytes(self) -> int:
-        return self.width * self.kind.itemsize
 
     def encode(self, values: Values) -> Codes:
         return np.ascontiguousarray(values, dtype=self.kind).view(np.uint8)
@@ -81,6 +81,7 @@ class Float16(Float32):
     """IEEE half precision, little endian: a relative error of at most 2^-11."""
 
     name: ClassVar[str] = "float16"
+    bits: ClassVar[int] = 16
     kind: ClassVar[np.dtype[np.floating]] = np.dtype("<f2")
 
 
@@ -88,12 +89,14 @@ class Float16(Float32):
 class Int8(Codec):
     """256 equal cells per dimension: value = low + (code + 1/2) step. The error inside the range is at most step / 2.
 
+    With fewer bits there are fewer cells, and a byte holds several dimensions, the first in the lowest bits.
+
     Attributes:
         low, step: [d], the lower end of the range and the width of a cell.
     """
 
     name: ClassVar[str] = "int8"
-    levels: ClassVar[int] = 256
+    bits: ClassVar[int] = 8
     low: Values
     step: Values
 
@@ -101,44 +104,33 @@ class Int8(Codec):
     def dimension(self) -> int:
         return len(self.low)
 
-    @property
-    def bytes(self) -> int:
-        return len(self.low)
-
-    def cells(self, values: Values) -> Codes:
-        """The number of the cell of each value: [N, d]."""
-        width = np.where(self.step > 0, self.step, 1)  # the only value of a dimension that does not vary is in cell 0
-        return np.clip(np.floor((values - self.low) / width), 0, self.levels - 1).astype(np.uint8)
-
-    def middles(self, cells: Codes) -> Values:
-        """The middle of each cell."""
-        return np.asarray(self.low + (cells.astype(np.float32) + np.float32(0.5)) * self.step, dtype=np.float32)
-
     def encode(self, values: Values) -> Codes:
-        return self.cells(values)
+        width = np.where(self.step > 0, self.step, 1)  # the only value of a dimension that does not vary is in cell 0
+        each = len(self._shifts)
+        cells = np.zeros((len(values), self.bytes * each), dtype=np.uint8)
+        cells[:, : self.dimension] = np.clip(np.floor((values - self.low) / width), 0, 2**self.bits - 1)
+        first, *others = (cells[:, place::each] << shift for place, shift in enumerate(self._shifts))
+        for other in others:
+            first |= other
+        return np.ascontiguousarray(first)
 
     def decode(self, codes: Codes) -> Values:
-        return self.middles(codes)
+        cells = np.stack([codes >> shift & 2**self.bits - 1 for shift in self._shifts], axis=2)
+        cells = cells.reshape(len(codes), self.bytes * len(self._shifts))[:, : self.dimension]
+        middles = self.low + (cells.astype(np.float32) + np.float32(0.5)) * self.step
+        return np.asarray(middles, dtype=np.float32)
+
+    @property
+    def _shifts(self) -> range:
+        """Where the dimensions of a byte begin in it."""
+        return range(0, 8, self.bits)
 
 
 class Int4(Int8):
-    """16 equal cells per dimension, two dimensions a byte, the first in the lower half."""
+    """16 equal cells per dimension."""
 
     name: ClassVar[str] = "int4"
-    levels: ClassVar[int] = 16
-
-    @property
-    def bytes(self) -> int:
-        return (len(self.low) + 1) // 2
-
-    def encode(self, values: Values) -> Codes:
-        cells = np.zeros((len(values), 2 * self.bytes), dtype=np.uint8)
-        cells[:, : self.dimension] = self.cells(values)
-        return np.asarray(cells[:, ::2] | cells[:, 1::2] << 4, dtype=np.uint8)
-
-    def decode(self, codes: Codes) -> Values:
-        cells = np.stack([codes & 15, codes >> 4], axis=2).reshape(len(codes), -1)
-        return self.middles(cells[:, : self.dimension])
+    bits: ClassVar[int] = 4
 
 
 @dataclass(frozen=True)
@@ -151,6 +143,7 @@ class Binary(Codec):
     """
 
     name: ClassVar[str] = "binary"
+    bits: ClassVar[int] = 1
     threshold: Values
     below: Values
     above: Values
@@ -158,10 +151,6 @@ class Binary(Codec):
     @property
     def dimension(self) -> int:
         return len(self.threshold)
-
-    @property
-    def bytes(self) -> int:
-        return (len(self.threshold) + BITS_OF_A_BYTE - 1) // BITS_OF_A_BYTE
 
     def encode(self, values: Values) -> Codes:
         return np.packbits(values > self.threshold, axis=1, bitorder="little")
@@ -205,10 +194,12 @@ class ProductCodes(Codec):
 
     def decode(self, codes: Codes) -> Values:
         values = np.empty((len(codes), self.dimension), dtype=np.float32)
-        values[:, self.order] = self.codebooks[np.arange(self.bytes), codes].reshape(len(codes), -1)
+        values[:, self.order] = self.codebooks[np.arange(self.bytes), codes].reshape(values.shape)
         return values
 
 
 CODECS: Mapping[str, type[Codec]] = {
     codec.name: codec for codec in (Float32, Float16, Int8, Int4, Binary, ProductCodes)
 }
+FORMATS = (AUTO, *CODECS)
+STORES = (*CODECS, QUANTIZER)

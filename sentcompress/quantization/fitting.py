@@ -27,7 +27,7 @@ def fit_uniform(kind: type[Int8], sample: Values) -> Int8:
     low, step = (np.zeros(sample.shape[1], dtype=np.float32) for _ in range(2))
     for tail in TAILS:
         ends = np.quantile(sample, (tail, 1 - tail), axis=0).astype(np.float32)
-        tried = kind(ends[0], (ends[1] - ends[0]) / np.float32(kind.levels))
+        tried = kind(ends[0], (ends[1] - ends[0]) / np.float32(2**kind.bits))
         errors = np.square(tried.decode(tried.encode(sample)) - sample).mean(axis=0)
         better = errors < best
         best = np.where(better, errors, best)

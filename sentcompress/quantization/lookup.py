@@ -9,7 +9,7 @@ from pathlib import Path
 from sentcompress.errors import InputError
 from sentcompress.models.catalog import NamedModel
 from sentcompress.plain_text import shell_word
-from sentcompress.quantization.choice import AUTO
+from sentcompress.quantization.codecs import AUTO
 from sentcompress.quantization.quantizer import DOCUMENT, FOLDER, TENSORS, Quantizer, has_quantizer
 from sentcompress.store import WorkDirectory, file_inputs, tree_digest
 

@@ -35,7 +35,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantization.choice import AUTO
+from sentcompress.quantization.codecs import AUTO, QUANTIZER
 from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
 from sentcompress.store.atomic import check_place, written
@@ -44,8 +44,6 @@ from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, Shards
 
 COMMAND = Params.command
-# Stands for a quantizer of any format.
-QUANTIZER = "quantizer"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.search_fidelity import GRADING, GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
+from sentcompress.evaluation.searchable import unsearchable
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
@@ -160,9 +161,7 @@ def _vectors(
     try:
         zeros = normalized(vectors)[1]
     except UndefinedError as error:
-        raise InputError(
-            f"{source.label} cannot be searched: {error}", "copy or download it again, or choose another model"
-        ) from None
+        raise unsearchable(source.label, error) from None
     if zeros:
         reporter.warn(f"{source.label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
     return vectors

@@ -14,7 +14,6 @@ from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.search_fidelity import GoldRanking
-from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.principal_axes import check_dimension
@@ -120,12 +119,7 @@ class _FittingVectors:
         """The results that are to be reproduced."""
         held_out = self._texts.held_out
         queries, passages = self._vectors(compare, held_out.queries, held_out.passages)
-        try:
-            return GoldRanking.of(queries, passages)
-        except UndefinedError as error:
-            raise InputError(
-                f"{compare.label} cannot be searched: {error}", "copy or download it again, or choose another model"
-            ) from None
+        return GoldRanking.of(queries, passages)
 
     def _vectors(self, source: EmbedderSource, *parts: tuple[str, ...]) -> list[Vectors]:
         embedder = source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)

@@ -14,13 +14,11 @@ from sentcompress.models.names import meaning_of
 from sentcompress.models.shape import layer_count
 from sentcompress.progress import Reporter
 from sentcompress.published import PUBLISHED
-from sentcompress.store import METHOD_OF, Artifact, WorkDirectory
+from sentcompress.store import METHOD_OF, MODEL_FILES, Artifact, WorkDirectory
 
 # Of the learning rate that the method starts with: a finished student is near a minimum, which the full rate leaves.
 # A student that was itself trained at a lower rate keeps that one.
 GENTLE = 0.6
-# What the reference of a published student begins with.
-OUTSIDE = "model:"
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,8 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
     while student.manifest["command"] != "distill":
         reference = str(student.facts.get(METHOD_OF))
         digest = student.inputs.get(reference)
-        if reference.startswith(OUTSIDE):
-            made = _of_published(reference.removeprefix(OUTSIDE))
+        if reference.startswith(MODEL_FILES):
+            made = _of_published(reference.removeprefix(MODEL_FILES))
             return replace(made, rate=min(made.rate, *rates)) if made else None
         kind, _, own = reference.partition("/")
         before = work.find(kind, own) if kind == "students" and reference not in seen else None

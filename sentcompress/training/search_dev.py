@@ -17,6 +17,7 @@ from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documen
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
+from sentcompress.evaluation.searchable import unsearchable
 from sentcompress.evaluation.similarity import UndefinedError
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory
@@ -97,10 +98,7 @@ class DocumentsDev:
         try:
             gold = GoldRanking.of(queries, passages)
         except UndefinedError as error:
-            raise InputError(
-                f"{self.teacher.label} cannot be searched: {error}",
-                "copy or download it again, or choose another model",
-            ) from None
+            raise unsearchable(self.teacher.label, error) from None
         kept = passages if self.keep_index else None
         return lambda tokenize, pad: search_dev(texts, gold, self.teacher.label, tokenize, pad, kept)
 

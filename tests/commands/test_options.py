@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,14 @@ def test_an_option_takes_the_same_kind_of_value_in_every_command() -> None:
             if not key.opt.positional:
                 kinds.setdefault(name, set()).add((kind, key.opt.names))
     assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
+
+
+def test_the_help_of_an_option_names_every_choice() -> None:
+    for command in all_commands().values():
+        for name, key in keys_of(command.params).items():
+            shown = f"{key.opt.help} {key.opt.default}"
+            missing = [choice for choice in key.choices() if not re.search(rf"\b{re.escape(choice)}\b", shown)]
+            assert not missing, (command.name, name, missing)
 
 
 def test_values_go_to_their_fields() -> None:

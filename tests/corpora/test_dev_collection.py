@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from beir import with_ids, write_beir
 
 from sentcompress.corpora import dev_collection as module
 from sentcompress.corpora.dev_collection import dev_collection, sample_of
@@ -14,15 +14,9 @@ from sentcompress.errors import InputError
 
 def write_collection(folder: Path, splits: tuple[str, ...] = ("dev",), documents: int = 60, queries: int = 12) -> Path:
     """Query n has the relevant document 2 n."""
-    (folder / "qrels").mkdir(parents=True)
-    rows = [json.dumps({"_id": f"d{n}", "text": f"document {n}"}) + "\n" for n in range(documents)]
-    (folder / "corpus.jsonl").write_text("".join(rows))
-    rows = [json.dumps({"_id": f"q{n}", "text": f"query {n}"}) + "\n" for n in range(queries)]
-    (folder / "queries.jsonl").write_text("".join(rows))
-    for split in splits:
-        lines = "".join(f"q{n}\td{2 * n}\t1\n" for n in range(queries))
-        (folder / "qrels" / f"{split}.tsv").write_text(lines)
-    return folder
+    judged = [(f"q{n}", f"d{2 * n}", 1) for n in range(queries)]
+    texts = ([f"{kind} {n}" for n in range(count)] for kind, count in (("document", documents), ("query", queries)))
+    return write_beir(folder, with_ids(next(texts), "d"), with_ids(next(texts), "q"), **dict.fromkeys(splits, judged))
 
 
 def test_a_small_collection_is_taken_whole(tmp_path: Path) -> None:

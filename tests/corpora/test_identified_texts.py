@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from beir import write_jsonl
 from listening import Listener
 
 from sentcompress.corpora.byte_streams import as_source
@@ -17,8 +17,7 @@ from sentcompress.errors import InputError
 
 
 def written(path: Path, *rows: object) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_jsonl(path, rows)
 
 
 def read(path: Path, column: str | None = None) -> list[tuple[str, str]]:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from beir import write_jsonl
 
 from sentcompress.corpora.readers import ReadOptions, find_format, read_records
 from sentcompress.corpora.records import BadRecordError, Record, Relation, parse_label
@@ -15,11 +15,6 @@ from sentcompress.errors import InputError
 
 NLI = [("p", "h", Relation.ENTAILMENT), ("q", "i", Relation.CONTRADICTION), ("r", "j", Relation.NEUTRAL)]
 EXPECTED = [Record((premise, hypothesis), relation) for premise, hypothesis, relation in NLI]
-
-
-def write_jsonl(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def test_snli_jsonl_with_its_own_keys(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from beir import with_ids, write_beir
 from search_documents import make_documents
 from tiny_models import make_sentences
 
@@ -182,14 +183,8 @@ def test_the_other_evaluations_run_the_graph(work: WorkDirectory, tiny_model: Pa
     own, others = read_scores(made.facts)[:2]
     assert own.value != others.value
     assert own.value == pytest.approx(others.value, abs=5)
-    folder = tmp_path / "beir"
-    (folder / "qrels").mkdir(parents=True)
-    rows = [{"_id": str(place), "title": "", "text": text} for place, text in enumerate(TEXTS)]
-    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    rows = [{"_id": str(place), "text": text} for place, text in enumerate(QUERIES)]
-    (folder / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    judged = "".join(f"{place}\t{place}\t1\n" for place in range(len(QUERIES)))
-    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    judged = [(f"q{place}", f"d{place}", 1) for place in range(len(QUERIES))]
+    folder = write_beir(tmp_path / "beir", with_ids(TEXTS, "d"), with_ids(QUERIES, "q"), test=judged)
     params = eval_retrieval.Params(collection=folder, index=("flat",), rounds=1, depth=10, **asked)  # type: ignore[arg-type]
     facts = eval_retrieval.run(params, work).facts
     assert "int8 ONNX graph" in facts["protocol"]["statement"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from beir import with_ids, write_beir
 from distilling import write_dev
 from tiny_models import make_sentences, make_tiny_model
 
@@ -209,13 +209,8 @@ def write_inputs(folder: Path) -> None:
     task = folder / "tasks" / "MR" / "all.tsv"
     task.parent.mkdir(parents=True)
     task.write_text("".join(f"{row % 2}\t{text}\n" for row, text in enumerate(texts[:12])), encoding="utf-8")
-    beir = folder / "beir"
-    (beir / "qrels").mkdir(parents=True)
-    for name, rows in (("corpus", texts[:12]), ("queries", texts[12:16])):
-        lines = [json.dumps({"_id": f"{name[0]}{row}", "title": "", "text": text}) for row, text in enumerate(rows)]
-        (beir / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    judged = "".join(f"q{row}\tc{2 * row}\t1\n" for row in range(4))
-    (beir / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
+    judged = [(f"q{row}", f"c{2 * row}", 1) for row in range(4)]
+    write_beir(folder / "beir", with_ids(texts[:12], "c"), with_ids(texts[12:16], "q"), test=judged)
     (folder / "chain.toml").write_text(RECIPE, encoding="utf-8")
 
 

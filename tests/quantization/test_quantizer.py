@@ -47,6 +47,7 @@ def test_a_stored_vector_has_exactly_the_bytes_that_are_promised(name: str, dime
     codes = quantizer.encode(made(7, 1))
     assert (quantizer.format, quantizer.bytes, codes.shape, codes.dtype) == (name, size, (7, size), np.uint8)
     assert quantizer.decode(codes).shape == (7, dimension)
+    assert quantizer.decode(codes[:0]).shape == (0, dimension)
     assert {name for name, _, _ in EVERY} == set(CODECS)
 
 
@@ -67,7 +68,7 @@ def test_a_vector_is_stored_alike_alone_and_among_others(name: str, dimension: i
 def test_the_error_of_a_cell_is_at_most_half_of_it(kind: type[Int8]) -> None:
     sample = made()
     codec = fit_uniform(kind, sample)
-    values = np.clip(made(500, 3), codec.low, codec.low + kind.levels * codec.step)
+    values = np.clip(made(500, 3), codec.low, codec.low + 2**kind.bits * codec.step)
     error = np.abs(codec.decode(codec.encode(values)) - values)
     assert (error <= codec.step / 2 * (1 + 1e-4) + 1e-7).all()
     # Two quantiles hold the range, so hardly any value of other texts lies outside.
@@ -180,7 +181,7 @@ def test_the_codes_are_those_of_an_index_of_faiss(name: str) -> None:
         if kinds[name]:
             index = faiss.IndexScalarQuantizer(D, getattr(faiss.ScalarQuantizer, kinds[name]))
         if isinstance(codec, Int8):
-            trained = np.concatenate([codec.low, codec.step * (codec.levels - 1)])
+            trained = np.concatenate([codec.low, codec.step * (2**codec.bits - 1)])
             faiss.copy_array_to_vector(trained, index.sq.trained)
     index.is_trained = True
     codes = codec.encode(made(300, 1))

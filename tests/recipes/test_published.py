@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from beir import with_ids, write_beir
 from distilling import write_dev
 from recipes.shipped import CASES, CHAINS, FOLDER, Case
 from tiny_models import make_plain, make_sentences, make_tiny_model
@@ -185,15 +185,9 @@ def write_inputs(folder: Path, texts: Sequence[str]) -> dict[str, Path]:
         (folder / name).write_text(text, encoding="utf-8")
     write_dev(folder / "dev.tsv", texts[100:120])
     write_dev(folder / "sts.tsv", texts[120:])
-    collection = folder / "marco"
-    (collection / "qrels").mkdir(parents=True)
-    documents = [{"_id": f"d{number}", "text": two} for number, (_, two) in enumerate(twos)]
-    queries = [{"_id": f"q{number}", "text": one} for number, (one, _) in enumerate(twos)]
-    (collection / "corpus.jsonl").write_text(lines(map(json.dumps, documents)), encoding="utf-8")
-    (collection / "queries.jsonl").write_text(lines(map(json.dumps, queries)), encoding="utf-8")
-    for split, numbers in (("train", range(10)), ("dev", range(10, 20))):
-        judged = "query-id\tcorpus-id\tscore\n" + lines(f"q{number}\td{number}\t1" for number in numbers)
-        (collection / "qrels" / f"{split}.tsv").write_text(judged, encoding="utf-8")
+    queries, documents = with_ids((one for one, _ in twos), "q"), with_ids((two for _, two in twos), "d")
+    judged = [(f"q{number}", f"d{number}", 1) for number in range(20)]
+    collection = write_beir(folder / "marco", documents, queries, train=judged[:10], dev=judged[10:])
     tasks = folder / "tasks" / "MR"
     tasks.mkdir(parents=True)
     (tasks / "all.tsv").write_text(lines(f"{row % 2}\t{text}" for row, text in enumerate(texts[:40])), encoding="utf-8")

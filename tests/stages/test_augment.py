@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from beir import write_jsonl
 from listening import Listener
 
 from sentcompress.augmentations.apertium import find_pivots
@@ -182,9 +183,8 @@ def texts_of(artifact: Artifact) -> list[str]:
 
 
 def test_a_title_is_part_of_its_document(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.jsonl"
     rows = [{"_id": "1", "title": "Cats", "text": "They sleep."}, {"_id": "2", "title": "", "text": "Dogs run."}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_jsonl(tmp_path / "corpus.jsonl", rows)
     assert texts_of(run(tmp_path, path)) == ["Cats They sleep.", "Dogs run."]
     assert texts_of(run(tmp_path, path, column=("text",), name="text")) == ["They sleep.", "Dogs run."]
 

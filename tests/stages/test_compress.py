@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from beir import write_beir
 from listening import Listener
 from tiny_models import make_roberta, make_tiny_model
 
@@ -269,14 +270,10 @@ def test_files_that_cannot_be_read_are_skipped_if_that_is_asked_for(tmp_path: Pa
 
 def judged_collection(folder: Path) -> Path:
     """A BEIR folder of ten documents and two queries."""
-    (folder / "qrels").mkdir(parents=True)
     texts = [f"{word} and {other}" for word, other in pairwise(WORDS[:11])]
     documents = [{"_id": str(number), "title": "", "text": text} for number, text in enumerate(texts)]
     queries = [{"_id": "q0", "text": "water"}, {"_id": "q1", "text": "storm engine"}]
-    for name, rows in (("corpus", documents), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t0\t1\nq1\t4\t1\n", encoding="utf-8")
-    return folder
+    return write_beir(folder, documents, queries, test=[("q0", "0", 1), ("q1", "4", 1)])
 
 
 def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(

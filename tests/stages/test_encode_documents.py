@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from beir import write_jsonl
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
@@ -40,8 +41,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def jsonl(path: Path, rows: Rows = ROWS) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
+    return str(write_jsonl(path, rows))
 
 
 def encode(work: WorkDirectory, model: Path, lines: str, output: Path, **others: object) -> Result:

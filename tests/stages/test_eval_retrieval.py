@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from beir import with_ids, write_beir
 from listening import Listener
 from safetensors.torch import load_file, save_file
 from tiny_models import make_plain, make_tiny_model
@@ -65,18 +66,13 @@ def pairs(tmp_path: Path, rows: list[tuple[str, str, int]]) -> Path:
 @pytest.fixture
 def collection(tmp_path: Path, sentences: list[str]) -> Path:
     """700 documents with titles, 60 queries that share words with their document, graded judgements."""
-    folder = tmp_path / "beir"
-    (folder / "qrels").mkdir(parents=True)
     documents = [
         {"_id": f"d{n}", "title": sentences[n % 300], "text": f"{sentences[(n * 3 + n // 300) % 300]} {n % 3 * 'dog '}"}
         for n in range(700)
     ]
-    queries = [{"_id": f"q{n}", "text": f"{sentences[n * 4]} fresh"} for n in range(60)]
-    qrels = [f"q{n}\td{4 * n}\t2\nq{n}\td{4 * n + 300}\t1\nq{n}\td{n + 1}\t0\n" for n in range(60)]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents), encoding="utf-8")
-    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries), encoding="utf-8")
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(qrels), encoding="utf-8")
-    return folder
+    queries = with_ids((f"{sentences[n * 4]} fresh" for n in range(60)), "q")
+    judged = [(f"q{n}", f"d{d}", grade) for n in range(60) for d, grade in ((4 * n, 2), (4 * n + 300, 1), (n + 1, 0))]
+    return write_beir(tmp_path / "beir", documents, queries, test=judged)
 
 
 def write_vectors(path: Path, texts: Mapping[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from beir import with_ids, write_beir, write_jsonl
 from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
@@ -30,19 +30,8 @@ ROWS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEX
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
-    folder = tmp_path / "beir"
-    (folder / "qrels").mkdir(parents=True)
-    write(folder / "corpus.jsonl", ROWS)
-    queries = [{"_id": f"q{n}", "text": " ".join(TEXTS[n].split()[:4])} for n in range(40)]
-    write(folder / "queries.jsonl", queries)
-    lines = "".join(f"q{n}\td{n}\t1\n" for n in range(40))
-    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
-    return folder
-
-
-def write(path: Path, rows: list[dict[str, str]]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
+    queries = with_ids((" ".join(text.split()[:4]) for text in TEXTS[:40]), "q")
+    return write_beir(tmp_path / "beir", ROWS, queries, test=[(f"q{n}", f"d{n}", 1) for n in range(40)])
 
 
 def stored(work: WorkDirectory, lines: str, model: Path, output: Path, store: str = "float32") -> Path:
@@ -66,7 +55,7 @@ def test_float32_vectors_in_any_order_score_as_the_model_does(
     plain = evaluated(work, collection, tiny_model)
     same = stored(work, str(collection), tiny_model, tmp_path / "same")
     more = [{"_id": "extra", "title": "", "text": "a dog"}, *reversed(ROWS)]
-    turned = stored(work, write(tmp_path / "turned.jsonl", more), tiny_model, tmp_path / "turned")
+    turned = stored(work, str(write_jsonl(tmp_path / "turned.jsonl", more)), tiny_model, tmp_path / "turned")
     for number, folder in enumerate((same, turned)):
         made = evaluated(work, collection, tiny_model, vectors=folder, name=f"stored-{number}")
         assert ndcg(made) == pytest.approx(ndcg(plain), abs=1e-6)
@@ -180,7 +169,7 @@ def test_select_compares_models_whose_documents_were_encoded_and_stored_alike(
 def test_vectors_that_do_not_belong_here(
     work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
-    part = stored(work, write(tmp_path / "part.jsonl", ROWS[:-2]), tiny_model, tmp_path / "part")
+    part = stored(work, str(write_jsonl(tmp_path / "part.jsonl", ROWS[:-2])), tiny_model, tmp_path / "part")
     with pytest.raises(InputError, match=r"has no vector of 2 of 160 documents, for example 'd158'"):
         evaluated(work, collection, tiny_model, vectors=part)
     narrow = make_tiny_model(tmp_path / "narrow", width=16)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from beir import write_jsonl
 from listening import Listener
 from tiny_models import make_sentences
 
@@ -131,9 +132,8 @@ def test_folders_without_usable_texts(
 
 
 def test_long_rows_of_a_table_are_told_and_can_be_cut(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
-    table = tmp_path / "docs.jsonl"
     rows = [{"id": "a", "headline": "A dog", "body": LONG}, {"id": "b", "headline": "", "body": SENTENCES[0]}]
-    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    table = write_jsonl(tmp_path / "docs.jsonl", rows)
     cut = "1 of the first 2 texts are longer than the 64 tokens that the model reads; the rest of them is not in"
     assert [one.startswith(cut) for one in encoded(work, table, tiny_model, tmp_path / "whole").warnings] == [True]
     assert encoded(work, table, tiny_model, tmp_path / "parts", passages=True).warnings == []

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from beir import with_ids, write_beir, write_jsonl
 from distilling import add_sentences
 from listening import Listener
 from tiny_models import make_sentences
@@ -225,23 +226,18 @@ def test_marks_say_which_pairs_belong_together(work: WorkDirectory, tiny_model: 
     artifact = mine(work, tiny_model, pairs=path)
     assert [anchor for anchor, _, _ in triplets_of(artifact)] == QUERIES[1::2]
     assert artifact.facts["corpus"] == 30  # those marked 0 are searched as well
-    lines = [json.dumps({"query": q, "entity": e, "label": int(mark)}) for q, e, mark in rows]
-    (tmp_path / "entities.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    again = mine(work, tiny_model, pairs=tmp_path / "entities.jsonl", name="entities")
+    entities = ({"query": q, "entity": e, "label": int(mark)} for q, e, mark in rows)
+    again = mine(work, tiny_model, pairs=write_jsonl(tmp_path / "entities.jsonl", entities), name="entities")
     assert triplets_of(again) == triplets_of(artifact)
 
 
 def write_collection(folder: Path, splits: Sequence[str] = ("train", "test")) -> Path:
     """Query i is answered by document i; the documents behind the first 30 are judged by nobody."""
-    (folder / "qrels").mkdir(parents=True)
-    documents = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate([*POSITIVES, *OTHERS, OTHERS[0]])]
-    queries = [{"_id": f"q{n}", "text": text} for n, text in enumerate(QUERIES)]
-    for name, rows in (("corpus", documents), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    for number, split in enumerate(splits):
-        lines = [f"q{n}\td{n}\t1\n" for n in range(number, 30, len(splits))]
-        (folder / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
-    return folder
+    judged = {
+        split: [(f"q{n}", f"d{n}", 1) for n in range(number, 30, len(splits))] for number, split in enumerate(splits)
+    }
+    documents = with_ids([*POSITIVES, *OTHERS, OTHERS[0]], "d")
+    return write_beir(folder, documents, with_ids(QUERIES, "q"), **judged)
 
 
 def test_a_collection_is_mined_in_its_training_part(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:

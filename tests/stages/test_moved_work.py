@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beir import with_ids, write_beir
 from tiny_models import make_tiny_model
 
 from sentcompress.errors import InputError, MissingArtifactError
@@ -61,16 +61,10 @@ name = "by-recipe"
 def data(tmp_path: Path, sentences: list[str]) -> Path:
     """Training sentences, a collection and a recipe, beside the work directory."""
     folder = tmp_path / "data"
-    (folder / "qrels").mkdir(parents=True)
+    judged = [(f"q{number}", f"d{number}", 1) for number in range(10)]
+    write_beir(folder, with_ids(sentences[120:180], "d"), with_ids(sentences[180:190], "q"), test=judged)
     (folder / "own.txt").write_text("\n".join(sentences[:120]) + "\n", encoding="utf-8")
     (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
-    documents = [{"_id": f"d{number}", "text": text} for number, text in enumerate(sentences[120:180])]
-    queries = [{"_id": f"q{number}", "text": text} for number, text in enumerate(sentences[180:190])]
-    for name, rows in (("corpus", documents), ("queries", queries)):
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    judged = "".join(f"q{number}\td{number}\t1\n" for number in range(10))
-    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
     return folder
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from beir import write_jsonl
 from listening import Listener
 from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
@@ -35,8 +36,7 @@ QUERIES = TEXTS[3], " ".join(TEXTS[40].split()[:5])
 def collection(tmp_path: Path) -> Path:
     path = tmp_path / "docs.jsonl"
     rows = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(TEXTS)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_jsonl(path, rows)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +57,7 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
 ) -> None:
     table = tmp_path / "docs.jsonl"
     rows = [{"_id": f"d{n}", "text": text, "passages": text} for n, text in enumerate(TEXTS[:20])]
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_jsonl(table, rows)
     for column in (None, "passages"):
         for passages in (False, True):
             search(work, collection=str(table), model=str(tiny_model), column=column, passages=passages)
@@ -292,7 +292,7 @@ def test_queries_of_the_student_search_the_vectors_of_the_teacher(
 
 def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     path, told = tmp_path / "docs.jsonl", Listener()
-    path.write_text("".join(f"{json.dumps({'text': text})}\n" for text in TEXTS))
+    write_jsonl(path, ({"text": text} for text in TEXTS))
     run(Params(query=(str(path), TEXTS[0]), collection=str(path), model=str(tiny_model)), work, told)
     assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
 
@@ -306,7 +306,7 @@ def test_held_out_passages_are_not_cut_again(work: WorkDirectory, tiny_model: Pa
 
 def test_documents_that_share_an_id_are_told_apart(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [{"_id": "a", "text": TEXTS[0]}, {"_id": "b", "text": TEXTS[1]}, {"_id": "a", "text": TEXTS[2]}]
-    (tmp_path / "same.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_jsonl(tmp_path / "same.jsonl", rows)
     told = Listener()
     asked = Params(
         query=(TEXTS[2],), collection=str(tmp_path / "same.jsonl"), model=str(tiny_model), compare=str(tiny_model)

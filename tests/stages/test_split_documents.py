@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beir import write_jsonl
 from listening import Listener
 
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
@@ -39,11 +40,6 @@ def made(count: int, sentences: int = 12, seed: int = 1) -> list[dict[str, str]]
         }
         for number in range(count)
     ]
-
-
-def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def run(folder: Path, *inputs: Path | str, **options: Any) -> Artifact:

@@ -5,22 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from number_words import TABLE, mean, tokenize
 from scipy.stats import pearsonr, spearmanr
-from torch import Tensor
 
 from sentcompress.training.batches import Batch
 from sentcompress.training.dev import LOWEST, AgreementDev, HeldOutDev, held_out_dev, hold_out, score_of, sts_dev
 
 CPU = torch.device("cpu")
-TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
-
-
-def tokenize(texts: list[str]) -> list[list[int]]:
-    return [[int(word) for word in text.split()] for text in texts]
-
-
-def mean(ids: Tensor, mask: Tensor) -> Tensor:
-    return (TABLE[ids] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
 
 
 def test_sts_is_spearman_of_cosines() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from beir import with_ids, write_beir
 from distilling import make_work
-from torch import Tensor
+from number_words import TABLE, mean, tokenize
 
 from sentcompress.corpora.dev_collection import RetrievalSample
 from sentcompress.errors import InputError
@@ -19,15 +19,6 @@ from sentcompress.training.dev import LOWEST, score_of
 from sentcompress.training.retrieval_dev import retrieval_dev
 
 CPU = torch.device("cpu")
-TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
-
-
-def tokenize(texts: Any) -> list[list[int]]:
-    return [[int(word) for word in text.split()] for text in texts]
-
-
-def mean(ids: Tensor, mask: Tensor) -> Tensor:
-    return (TABLE[ids] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
 
 
 def sample(relevant: tuple[tuple[int, ...], ...], documents: int = 40) -> RetrievalSample:
@@ -66,12 +57,9 @@ def test_collapsed_and_broken_vectors() -> None:
 
 
 def write_collection(folder: Path, texts: list[str], split: str) -> Path:
-    (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    for name, part in (("corpus", texts), ("queries", [f"{text} fresh" for text in texts])):
-        rows = (json.dumps({"_id": str(number), "text": text}) + "\n" for number, text in enumerate(part))
-        (folder / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
-    (folder / "qrels" / f"{split}.tsv").write_text("".join(f"{n}\t{n}\t1\n" for n in range(len(texts))))
-    return folder
+    queries = with_ids([f"{text} fresh" for text in texts])
+    judged = [(str(n), str(n), 1) for n in range(len(texts))]
+    return write_beir(folder, with_ids(texts), queries, **{split: judged})
 
 
 def test_a_collection_chooses_the_checkpoint(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 from distilling import make_work
 from listening import Listener
+from number_words import TABLE, mean, tokenize
 from search_documents import make_documents, write_held_out
-from torch import Tensor
 
 from sentcompress.corpora.search_texts import SearchTexts, collection_source
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -22,16 +22,7 @@ from sentcompress.training.dev import LOWEST, score_of
 from sentcompress.training.search_dev import search_dev
 
 CPU = torch.device("cpu")
-TABLE = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
 NUMBERS: dict[str, Any] = {"epochs": 1, "batch_size": 16, "eval_every": 2, "dtype": "float32", "device": "cpu"}
-
-
-def tokenize(texts: Any) -> list[list[int]]:
-    return [[int(word) for word in text.split()] for text in texts]
-
-
-def mean(ids: Tensor, mask: Tensor) -> Tensor:
-    return (TABLE[ids] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
 
 
 def test_it_is_the_search_fidelity_to_the_teacher() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from beir import write_jsonl
 from distilling import make_work
 from listening import Listener
 from tiny_models import make_tiny_model
@@ -29,7 +29,7 @@ from sentcompress.training.teacher_views import supply
 def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]) -> WorkDirectory:
     file, work = folder / "told.jsonl", WorkDirectory(folder / "work")
     rows = [{"text": text, "genre": genres[number % len(genres)]} for number, text in enumerate(sentences)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_jsonl(file, rows)
     augment.run(augment.Params(inputs=(str(file),), wordnet=0, back_translate=0, domain="genre"), work)
     teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32"), work)
     return work

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from number_words import tokenize
 
 from sentcompress.progress import SILENT
 from sentcompress.store import Request, WorkDirectory
@@ -21,10 +22,6 @@ class Table:
 
     def texts(self, shard: int) -> list[str]:
         return SHARDS[shard]
-
-
-def tokenize(texts: Sequence[str]) -> list[list[int]]:
-    return [[int(word) for word in text.split()] for text in texts]
 
 
 def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
+from number_words import tokenize
 from tiny_models import make_sentences, make_tiny_model, tiny_transformer
 from torch import Tensor
 
@@ -229,9 +230,6 @@ class Numbers:
 
 
 def batch_of_triplets(folder: Path, triplets: np.ndarray, kept: Batch | None = None) -> Batch:
-    def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        return [[int(word) for word in text.split()] for text in texts]
-
     with WorkDirectory(folder).build(Request("students", "one", "finetune", {})) as build:
         cache = build_token_cache(build, "tokens", Numbers(), tokenize, SILENT)
         return collate_triplets(triplets, cache, 0, kept)

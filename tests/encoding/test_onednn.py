@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentcompress.encoding.linear import OneDnnLinear, onednn_is_here, use_onednn
+from sentcompress.encoding.onednn import OneDnnLinear, onednn_is_here, use_onednn
 
 pytestmark = pytest.mark.skipif(not onednn_is_here(), reason="this torch has no oneDNN operators")
 
