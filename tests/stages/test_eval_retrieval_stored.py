@@ -84,7 +84,7 @@ def test_vectors_of_other_texts_with_the_same_ids_are_told(
 
     assert not warned("as-encoded")
     moved = [{**row, "text": other["text"]} for row, other in zip(ROWS, [*ROWS[1:], ROWS[0]], strict=True)]
-    write(collection / "corpus.jsonl", moved)
+    write_jsonl(collection / "corpus.jsonl", moved)
     assert warned("changed")
 
 
