@@ -198,7 +198,9 @@ def measure(
         if name == EMBEDDED and form.documents:
             continue
         scores: dict[str, Any] = {}
-        for title, words in command_lines(form, name, data, quora, work / "vectors"):
+        vectors = work / "vectors"
+        vectors.mkdir(parents=True, exist_ok=True)
+        for title, words in command_lines(form, name, data, quora, vectors):
             if not title:
                 sentcompress(words, work)
                 continue
