@@ -10,6 +10,7 @@ import pytest
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
+from sentcompress.compression import budget
 from sentcompress.compression.budget import Budget
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.recipe import (
@@ -102,6 +103,30 @@ def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_in_all_
     stages = [stage for stage in plan([CUT] * 4, (1.0, 1.0)).stages() if stage["command"] == "bench"]
     assert [stage["model"] for stage in stages] == [*(f"docs-1-{place}" for place in range(1, 5)), "exports/docs"]
     assert [stage.get("runtimes") for stage in stages] == [["float32"]] * 4 + [None]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_BENCHED": 0, "BENCHED": 0, "FITTED": 0}
+    for name, value in free.items():
+        monkeypatch.setattr(budget, name, value)
+    # A second to encode a text, of which there is one.
+    load = budget.EmbeddingLoad(texts=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1)
+    monkeypatch.setattr(budget, "STUDENT_COST", 1)
+    shared = budget.share_out(1e6, load, count, 10**7, 128)
+    documents = Documents(["docs/"])
+    stages = list(replace(plan([PUBLISHED, *[CUT] * (count - 1)]), budget=shared, documents=documents).stages())
+    commands = [stage["command"] for stage in stages]
+    # The teacher encodes once, and a student for each of these.
+    assert shared.measuring == 1 + sum(command in ("eval-search", "fit-quantizer") for command in commands)
+    monkeypatch.setattr(budget, "STAGE", 1)
+    monkeypatch.setattr(budget, "STUDENT_COST", 0)
+    allowed = budget.share_out(1e6, load, count, 10**7, 128).measuring - 1
+    # To select among results takes no time, and the documents have been read.
+    counted = sum(command not in ("select", "split-documents", "augment") for command in commands)
+    assert counted <= allowed <= counted + 2
 
 
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:

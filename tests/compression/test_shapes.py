@@ -47,6 +47,16 @@ def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enou
         assert first.student == "general-9m"
 
 
+def test_the_graph_of_a_whole_teacher_may_be_somewhat_larger_than_computed() -> None:
+    exactly = MINILM.graph_bytes(tokens=28_000)
+    found = [fitting(MINILM, exactly + spare, with_published=False, count=1)[0] for spare in (10_000, 60_000)]
+    assert [shape.options["vocabulary"] for shape in found] == [27_500, 28_000]
+
+
+def test_a_dense_layer_is_part_of_the_graph() -> None:
+    assert replace(MINILM, vector=128).graph_bytes() - MINILM.graph_bytes() == 384 * 128
+
+
 def test_a_budget_that_nothing_fits() -> None:
     least = smallest(MINILM)
     assert least is not None

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
-from sentcompress.compression.verdict import Achieved
-from sentcompress.evaluation.score import Interval
+import pytest
+import report_works as works
+
+from sentcompress.compression.verdict import Achieved, faster, verdict_of
+from sentcompress.evaluation.metrics import SPEED
+from sentcompress.evaluation.score import Interval, Recorder
 
 ACHIEVED = Achieved(
     "exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None, 73.4, 98.8, "g.onnx"
@@ -39,3 +44,28 @@ def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
 def test_a_model_that_is_larger_than_allowed_is_told() -> None:
     assert ACHIEVED.larger_than(9_490_000) == ""
     assert ACHIEVED.larger_than(9_400_000).startswith("the model is 9.49 MB, and 9.4 MB were allowed: ")
+
+
+def test_the_figures_are_those_of_the_last_stages(tmp_path: Path) -> None:
+    work = works.compressed(tmp_path / "work")
+    made = {"export": work.get("exports", "docs"), "eval-search": work.get("evaluations", "docs-search")}
+    found = verdict_of({**made, "bench": work.get("evaluations", "bench-docs")})
+    assert found is not None
+    assert (found.bytes, found.teacher_bytes) == (1_000_000, 9_000_000)
+    assert (found.vector_bytes, found.teacher_vector_bytes) == (2, 4 * 6)
+    assert (found.fidelity, found.interval, found.shared) == (92.0, Interval(91.0, 93.0), 83.0)
+    assert (found.faster, found.judged, found.keep_index) == (3.0, None, False)
+    assert found.graph == str(made["export"].path / "onnx" / "sentence_embedding_int8.onnx")
+    assert verdict_of({"export": made["export"]}) is None
+    assert verdict_of({**made, "eval-search": work.get("evaluations", "docs-last-trial")}) is None, "of another model"
+
+
+def test_the_fastest_runtime_is_compared_with_the_teacher_in_float32(tmp_path: Path) -> None:
+    work = works.compressed(tmp_path / "work")
+    of = work.get("exports", "docs")
+    models = {"model": works.described(of), "compare": works.TEACHER}
+    recorder = Recorder({role: model["reference"] for role, model in models.items()})
+    for runtime, mine, theirs in (("float32", 30.0, 10.0), ("onnx", 50.0, 25.0)):
+        recorder.add("", SPEED, {"model": mine, "compare": theirs}, part=runtime)
+    facts = works.document("bench", models, recorder, runtimes=[])
+    assert faster(works.make(work, "evaluations", "two", "bench", facts)) == pytest.approx(5)

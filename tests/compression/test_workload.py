@@ -36,6 +36,17 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     assert load.exact_seconds_per_text > 0
 
 
+def test_the_exact_speed_is_that_in_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs.txt").write_text("\n".join(f"river cloud {number} engine." for number in range(120)))
+    work = WorkDirectory(tmp_path / "work")
+    artifact = split_documents.run(split_documents.Params(inputs=(str(tmp_path / "docs.txt"),)), work, SILENT)
+    encoder = find_model(work, str(make_tiny_model(tmp_path / "teacher"))).load()
+    monkeypatch.setattr(workload, "EncodeEngine", lambda encoder, dtype: dtype)
+    monkeypatch.setattr(workload, "_tokens_per_second", lambda dtype, *_: {"auto": 30.0, "float32": 10.0}[dtype])
+    load = measured_workload(artifact, encoder, SILENT, time.monotonic())
+    assert (load.tokens_per_second, load.exact_tokens_per_second) == (30, 10)
+
+
 def test_a_slow_teacher_encodes_only_the_first_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [" ".join(f"river cloud {number} engine" for _ in range(5)) + "." for number in range(120)]
     (tmp_path / "docs.txt").write_text("\n".join(texts), encoding="utf-8")
@@ -67,3 +78,5 @@ def test_the_time_of_a_judged_collection_grows_with_its_file(tmp_path: Path) -> 
     assert 10 <= once <= 20  # 10,000 tokens by the teacher, and half as long by a student
     corpus.write_text("x" * 90_000, encoding="utf-8")
     assert judged_seconds(tmp_path, load) == pytest.approx(2 * once)
+    corpus.rename(tmp_path / "corpus.jsonl.gz")
+    assert judged_seconds(tmp_path, load) == pytest.approx(6 * once), "text is a third of its size when compressed"

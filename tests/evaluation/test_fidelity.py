@@ -85,6 +85,12 @@ def test_disagreements_find_what_was_moved() -> None:
     assert disagreements(teacher, teacher, (nearest(teacher, 5),) * 2, (spreads[1],) * 2, 3) == []
 
 
+def test_similarities_are_standardised_by_mean_and_deviation() -> None:
+    spread = Spread.of(np.array([0.4, 0.6, 0.8]))
+    np.testing.assert_allclose(spread.standardised(np.array([0.6, 0.6 + 2 * spread.deviation])), [0, 2], atol=1e-12)
+    assert Spread(0.5, 0.0).standardised(np.array([0.5, 0.5])).tolist() == [0, 0]
+
+
 def agreed(
     vectors: dict[str, Vectors], texts: list[str], lengths: npt.NDArray[np.int64], measuring: Measuring
 ) -> tuple[dict[str, Any], list[Score]]:
@@ -118,6 +124,18 @@ def test_agreement_of_unrelated_models_is_chance() -> None:
     # the sentences are shuffled, the pairs are the same
     assert value_of(scores, SIMILARITIES) == pytest.approx(100 * expected, abs=1e-4)
     assert len(found["disagreements"]) == 4
+
+
+def test_the_compared_models_nearest_row_is_looked_for_among_the_models_neighbours() -> None:
+    vectors = {"model": unit(100, 4, 5), "compare": near(unit(100, 4, 5), 0.3, 6)}
+    found, scores = agreed(vectors, [f"text {n}" for n in range(100)], np.arange(100), Measuring(k=3, pairwise=50))
+    ours, theirs = (nearest(vectors[role], 3) for role in ("model", "compare"))
+    looked_for, reversed_ = (
+        np.mean([of[row][0] in among[row] for row in range(100)]) for of, among in ((theirs, ours), (ours, theirs))
+    )
+    assert looked_for != reversed_
+    assert select(scores, NEAREST, role="model")[0].value == pytest.approx(100 * looked_for)
+    assert found["neighbours"]["by_chance"] == pytest.approx(3 / 99)
 
 
 def test_overlap_by_length() -> None:

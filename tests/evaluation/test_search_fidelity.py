@@ -69,6 +69,18 @@ def test_a_model_agrees_with_itself_at_any_scale_and_with_duplicate_documents(ve
     assert search_fidelity(queries * 7, duplicates * 0.01, queries, duplicates, grading=grading).mean() > 0.9999
 
 
+def test_documents_that_differ_by_rounding_alone_have_one_rank(vectors):
+    _, _, queries, documents = vectors
+    both = np.concatenate([documents, 0.37 * documents]).astype(np.float32)
+    same = []
+    for of in GoldRanking.of(queries.astype(np.float32), both).relevant:
+        ranks = dict(zip(of.documents.tolist(), of.ranks.tolist(), strict=True))
+        same += [ranks[one] == ranks[one + 300] for one in ranks if one + 300 in ranks]
+    # All but those that the rounding itself divides.
+    assert len(same) > 150
+    assert np.mean(same) > 0.85
+
+
 def test_a_students_queries_search_the_teachers_documents(vectors):
     _, _, queries, documents = vectors
     noise = np.random.default_rng(1).normal(size=queries.shape)

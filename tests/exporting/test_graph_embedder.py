@@ -11,6 +11,7 @@ import pytest
 from beir import with_ids, write_beir
 from search_documents import make_documents
 from tiny_models import make_sentences
+from tracing import traced_once
 
 from sentcompress.encoding.embedders import find_embedder
 from sentcompress.errors import InputError, UsageError
@@ -39,7 +40,8 @@ def work(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> WorkDire
         fit_quantizer.Params(model=str(tiny_model), compare=str(tiny_model), vector_bytes=8, store="int8", name="q"),
         found,
     )
-    export.run(export.Params(model=str(tiny_model), quantizer="q", name="small"), found)
+    with traced_once():
+        export.run(export.Params(model=str(tiny_model), quantizer="q", name="small"), found)
     return found
 
 

@@ -191,7 +191,7 @@ def test_every_product_of_reused_layers_is_quantised(tmp_path: Path) -> None:
     import onnx
 
     encoder = make_encoder("electra")
-    encoder.transformer = repeated(encoder.transformer, 3)
+    encoder.transformer = repeated(encoder.transformer, 2)
     write_graph(encoder, tmp_path / "graph.onnx")
     graph = onnx.load(tmp_path / "graph.onnx").graph
     weights = {weight.name for weight in graph.initializer}
@@ -200,7 +200,7 @@ def test_every_product_of_reused_layers_is_quantised(tmp_path: Path) -> None:
     quantise(tmp_path / "graph.onnx", tmp_path / "int8.onnx")
     quantised = onnx.load(tmp_path / "int8.onnx").graph
     # six matrices of a layer, the projection of the token table, and the dense layer
-    assert sum(node.op_type == "MatMulInteger" for node in quantised.node) == 3 * 6 + 2
+    assert sum(node.op_type == "MatMulInteger" for node in quantised.node) == 2 * 6 + 2
     assert not quantised.value_info  # with shapes, onnxruntime picks slower kernels
     for rows, length in SHAPES:
         ids, mask = batch(rows, length, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting import verification
 from sentcompress.exporting.folder import Folder
+from sentcompress.exporting.formats import Format
 from sentcompress.exporting.verification import (
     agreement,
     encoder_vectors,
@@ -25,6 +27,7 @@ from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.text_settings import MOST_TOKENS, TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.progress import SILENT
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +174,21 @@ class FixedReader:
 
     def vectors(self, texts: list[str], batch: int = 32) -> np.ndarray:
         return self.given[batch == 1]
+
+
+def test_an_exact_format_is_checked_in_batches_and_one_text_at_a_time(student: tuple[Encoder, Path]) -> None:
+    encoder, texts = student[0], ["the dog runs", "a cat"]
+    vectors = encoder_vectors(encoder, texts)
+    one = Format()
+    one.title = "graph"  # type: ignore[misc]
+
+    def verified(batched: np.ndarray, single: np.ndarray) -> dict[str, dict[str, Any]]:
+        return verification.verify_formats(encoder, texts, {"g": one}, {"g": FixedReader(batched, single)}, SILENT)
+
+    assert verified(vectors, vectors)["g"]["min_cosine"] > 0.9999
+    for batched, single in ((vectors, -vectors), (-vectors, vectors)):
+        with pytest.raises(SentcompressError, match="has a cosine of -1"):
+            verified(batched, single)
 
 
 def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sentcompress.mining.miner import Chosen, Rules, choose, draw
+from sentcompress.mining.miner import Chosen, Miner, Rules, choose, draw
 
 ROWS = np.array([7, 3, 9, 1, 4, 8, -1], dtype=np.int64)
 SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, -1e30], dtype=np.float32)
@@ -81,3 +81,31 @@ def test_random_rows_are_distinct_and_allowed(corpus: int) -> None:
 
 def test_fewer_rows_than_requested_in_a_small_corpus() -> None:
     assert sorted(draw(9, 4, np.array([2]), np.random.default_rng(0)).tolist()) == [0, 1, 3]
+
+
+class Corpus:
+    """Six vectors of two dimensions."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def open(self) -> npt.NDArray[np.float32]:
+        return np.array([[1, 0], [0.9, 0], [0.8, 0], [0.7, 0], [0.2, 0], [0.1, 0]], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("rules", "fillers"),
+    [({"skip": 2, "max_score": None}, {4, 5}), ({"skip": 0, "max_score": 0.5}, {4, 5})],
+    ids=["skipped by rank", "dropped by score"],
+)
+def test_random_texts_that_fill_up_are_none_that_may_be_answers(rules: dict[str, Any], fillers: set[int]) -> None:
+    corpus: Any = Corpus()
+    hits = (np.array([0, 1, 2, 3]), np.array([1, 0.9, 0.8, 0.7], dtype=np.float32))
+    for seed in range(20):
+        settings = Rules(count=2, depth=1, strategy="top", **rules)
+        miner = Miner(lambda texts: np.zeros((0, 2)), corpus, lambda *_: pytest.fail("no search"), settings)
+        query, known = np.array([1, 0], dtype=np.float32), np.array([3, -1])
+        rows, scores = miner._of_pair(query, hits, known, 1.0, np.random.default_rng(seed))
+        assert {0, 1, 3}.isdisjoint(rows.tolist()[1:])
+        assert set(rows.tolist()[-1:]) <= fillers
+        assert len(set(rows.tolist())) == len(rows) == len(scores) == 2

@@ -6,11 +6,13 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from tiny_models import make_tiny_model
+from tracing import traced_once
 
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.metrics import (
@@ -26,6 +28,7 @@ from sentcompress.evaluation.metrics import (
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
+from sentcompress.measuring import contender
 from sentcompress.measuring.contender import Contender, take_turns, work_of
 from sentcompress.measuring.lineup import find_graphs
 from sentcompress.models.catalog import NamedModel, find_model
@@ -83,7 +86,8 @@ def export(work: WorkDirectory, model: NamedModel, *, int8: bool = True) -> Arti
     with work.build(request) as build:
         encoder = model.load()
         save_encoder(encoder, build.path)
-        write_graph(encoder, build.path / FLOAT32_FILE)
+        with traced_once():
+            write_graph(encoder, build.path / FLOAT32_FILE)
         if int8:
             quantise(build.path / FLOAT32_FILE, build.path / INT8_FILE)
         return build.finish({})
@@ -121,6 +125,14 @@ def test_the_progress_bar_counts_everything_that_is_encoded() -> None:
     warm_up = 2 * 6
     assert task.done == sum(encoded) - warm_up
     assert work_of(contenders, texts, texts[:6], 2) == task.done
+
+
+def test_the_batch_size_is_the_fastest_of_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine: Any = SimpleNamespace(batch_tokens=0)
+    seconds = {"512": [2.0, 1.5], "2048": [3.0, 1.0], "8192": [1.2, 1.3]}
+    monkeypatch.setattr(contender, "alternate", lambda runs, rounds: {name: seconds[name] for name in runs})
+    Contender("model", "float32", engine, engine, 1).pick_batch(["text"], CountingTask())
+    assert engine.batch_tokens == 2048
 
 
 def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, tiny_model: Path) -> None:
@@ -163,6 +175,8 @@ def test_the_graphs_of_an_export_are_not_those_of_its_routers_documents(tmp_path
         build.finish({})
     assert set(find_graphs(work, queries)) == {"onnx"}
     assert find_graphs(work, documents) == {}
+    # The model of that name now has other weights.
+    assert find_graphs(work, dataclasses.replace(queries, digest="0" * 64)) == {}
 
 
 def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(

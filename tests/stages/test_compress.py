@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from beir import write_beir
 from listening import Listener
 from tiny_models import make_roberta, make_tiny_model
+from tracing import traced_once
 
 from sentcompress.compression import budget
 from sentcompress.compression.budget import EmbeddingLoad
@@ -27,7 +29,7 @@ from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.contender import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.signals import StoppedError
-from sentcompress.stages import average, bench, compress, report, split_documents
+from sentcompress.stages import average, bench, compress, export, report, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import beside
@@ -54,8 +56,8 @@ DRAW = report._draw
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds in place of minutes."""
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Seconds in place of minutes, and exports that are checked and calibrated with fewer texts."""
     seconds = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}
     for name, value in seconds.items():
         monkeypatch.setattr(budget, name, value)
@@ -65,6 +67,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
     )
     monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
+    monkeypatch.setattr(export, "SAMPLE", 30)
+    monkeypatch.setattr(export, "CALIBRATION_TEXTS", 30)
+    with traced_once():
+        yield
 
 
 def asked(documents: Path, teacher: Path, **changes: object) -> Params:
