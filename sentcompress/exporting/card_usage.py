@@ -52,6 +52,7 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
     text = encoder.text
     prepared = f"({text.prompt!r} + text)" if text.prompt else "text"
     prepared = f"{prepared}.lower()" if text.lower_case else prepared
+    side = ', direction="left"' if encoder.tokenizer.truncation_side == "left" else ""
     given = "texts" if prepared == "text" else f"[{prepared} for text in texts]"
     yield "\n".join(
         [
@@ -61,7 +62,7 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
             "from tokenizers import Tokenizer",
             "",
             'tokenizer = Tokenizer.from_file("tokenizer.json")',
-            f"tokenizer.enable_truncation({text.max_length})",
+            f"tokenizer.enable_truncation({text.max_length}{side})",
             f"tokenizer.enable_padding({_padding(encoder.tokenizer)})",
             f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")'
             + (f"  # or {INT8_FILE}" if "int8" in facts["formats"] else ""),

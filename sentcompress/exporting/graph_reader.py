@@ -61,8 +61,9 @@ class GraphReader:
         max_length: int,
         threads: int | None = None,
     ) -> None:
-        self.tokenizer = _read_tokenizer(folder / "tokenizer.json", max_length)
-        self.padding = _padding(self.tokenizer, folder / "tokenizer_config.json")
+        settings = folder / "tokenizer_config.json"
+        self.tokenizer = _read_tokenizer(folder / "tokenizer.json", max_length, _truncation_side(settings))
+        self.padding = _padding(self.tokenizer, settings)
         self.prepare = prepare
         self._tokenizer_path, self._path = folder / "tokenizer.json", folder / file
         self._threads = threads or 1
@@ -159,15 +160,24 @@ class GraphReader:
         return vectors
 
 
-def _read_tokenizer(path: Path, max_length: int) -> Tokenizer:
+def _read_tokenizer(path: Path, max_length: int, side: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
     read_json(path)  # a clearer error if the file is not JSON
     with reading(f"{path} is not a usable tokenizer", AGAIN):
         tokenizer = Tokenizer.from_file(str(path))
-        tokenizer.enable_truncation(max_length)
+        tokenizer.enable_truncation(max_length, direction=side)
         tokenizer.no_padding()
     return tokenizer
+
+
+def _truncation_side(path: Path) -> str:
+    """Where long texts are cut, as transformers reads it: tokenizer.json need not say so."""
+    settings = read_json(path)
+    side = settings.get("truncation_side", "right") if isinstance(settings, dict) else None
+    if side not in ("left", "right"):
+        raise InputError(f"{path} does not say on which side texts are truncated", AGAIN)
+    return str(side)
 
 
 def _padding(tokenizer: Tokenizer, path: Path) -> int:

@@ -437,6 +437,20 @@ def test_a_static_model_can_be_calibrated(
     assert made.facts["checked"]["int8"]["mean_cosine"] > 0.99
 
 
+def test_a_tokenizer_that_cuts_the_beginning_of_long_texts_does_so_for_the_graph(
+    tiny_model: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    model = shutil.copytree(tiny_model, tmp_path / "model")
+    settings = json.loads((model / "tokenizer_config.json").read_text(encoding="utf-8"))
+    (model / "tokenizer_config.json").write_text(json.dumps(settings | {"truncation_side": "left"}), encoding="utf-8")
+    with traced_once():
+        # The check of the export has texts that are longer than the model reads.
+        made = run(Params(model=str(model), formats=("folder", "onnx"), name="left"), WorkDirectory(tmp_path / "work"))
+    assert made.facts["checked"]["onnx"]["min_cosine"] > 0.9999
+    assert ', direction="left")' in (made.path / "README.md").read_text(encoding="utf-8")
+
+
 def test_calibrated_vectors_do_not_depend_on_the_batch(
     exported: Artifact, sentences: list[str], tmp_path: Path
 ) -> None:
