@@ -23,6 +23,8 @@ from sentcompress.store import WorkDirectory, file_digest, name_part
 
 # The folder of a work directory for data that can be recomputed.
 CACHE = "cache"
+# Part of a cache's name: increased with every change of the vectors of the same model and text.
+ENCODING = 1
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class EmbedderSource:
         if self.cache.is_symlink():
             reporter.warn(f"{self.cache} is a symbolic link, so vectors are not cached")
             return embedder
-        cache = VectorCache(self.cache / key)
+        cache = VectorCache(self.cache / f"{key}-{ENCODING}")
         if cache.damaged:
             reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
         return CachingEmbedder(embedder, cache)

@@ -12,7 +12,7 @@ import pytest
 from listening import Listener
 from tiny_models import make_sentences
 
-from sentcompress.encoding import vector_cache
+from sentcompress.encoding import embedders, vector_cache
 from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
 from sentcompress.encoding.vector_cache import VectorCache
 from sentcompress.store import WorkDirectory
@@ -175,7 +175,7 @@ def test_a_full_memory_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert model.asked == ["a", "b", "c", "d", "c"]
 
 
-def test_a_model_is_asked_once_for_each_number_format(
+def test_a_model_is_asked_once_for_each_number_format_and_way_of_encoding(
     tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -187,7 +187,8 @@ def test_a_model_is_asked_once_for_each_number_format(
 
     monkeypatch.setattr(ModelEmbedder, "encode", counting)
     work, texts = WorkDirectory(tmp_path / "work"), make_sentences(50)
-    for dtype, known in (("float32", 0), ("float32", 50), ("bfloat16", 0)):
+    for dtype, version, known in (("float32", 1, 0), ("float32", 1, 50), ("bfloat16", 1, 0), ("float32", 2, 0)):
+        monkeypatch.setattr(embedders, "ENCODING", version)
         embedder = find_embedder(work, str(tiny_model)).open(device="cpu", dtype=dtype)
         asked.clear()
         streamed = np.concatenate(list(embedder.stream([texts[:20], texts[20:]])))
