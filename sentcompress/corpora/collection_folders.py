@@ -238,6 +238,8 @@ def _read_queries(path: Path, qrels: Path, found: _Found) -> None:
     for one, text in rows_of(path):
         if one not in found.grades:
             continue
+        if found.queries.get(one, text) != text:
+            raise InputError(f"{path} has two queries with the id {one!r}", "ids must be unique")
         if text:
             found.queries[one] = text
         else:

@@ -135,6 +135,7 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
         ({"qrels.tsv": "x1\td1\t1\n"}, "has none of the 1 query judged"),
         ({"qrels.tsv": "q1\tx1\t1\n"}, "has none of the 1 document judged"),
         ({"corpus.jsonl": lines(DOCUMENTS) + lines(DOCUMENTS[:1])}, "two documents with the id 'd1'"),
+        ({"queries.jsonl": lines([*QUERIES, QUERIES[0] | {"text": "other"}])}, "two queries with the id 'q1'"),
         ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4 is not valid JSON"),
         ({"corpus.jsonl": '["d1"]\n'}, "line 1: a list, not a JSON object"),
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
