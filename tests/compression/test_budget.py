@@ -40,6 +40,34 @@ def test_the_parts_add_up_to_at_most_the_whole(
     assert (budget.texts is None) == (budget.embedding == load.seconds)
 
 
+def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refused() -> None:
+    busy = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=1547, spent=44.0)
+    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 240, 220))
+    assert (enough.tight, short.tight, least.tight) == (False, True, True)
+    assert (enough.texts, enough.passages) == (None, 1654)
+    assert 300 <= least.passages < short.passages < 1000
+    for budget in (short, least):
+        assert 60 * budget.last == pytest.approx(LEAST_TRAINING, abs=1)
+    with pytest.raises(TooShortError) as refused:
+        share_out(200, busy, 2, 10**7, 128)
+    assert 200 < refused.value.needed <= 220
+
+
+def test_a_plan_for_which_there_is_time_has_the_usual_numbers() -> None:
+    fast = EmbeddingLoad(4361, 26_370, 38_592, 5000.0, 4000.0, searched=250, spent=10.0)
+    budget = share_out(240, fast, 2, 10**7, 128)
+    assert (budget.tight, budget.texts, budget.passages, budget.benched) == (False, None, 7232, 339)
+    assert (round(budget.measuring, 1), round(budget.last, 2)) == (123.5, 1.65)
+
+
+def test_the_benchmark_has_a_limit_that_is_at_least_what_is_planned_for_it() -> None:
+    load = EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000)
+    budget = share_out(1800, load, 4, 10**7, 128)
+    assert (budget.benching, budget.racing) == (90.0, 22.5)
+    slow = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=250, spent=10.0)
+    assert share_out(300, slow, 1, 10**7, 128).benching > 0.05 * 300
+
+
 def test_all_texts_are_embedded_where_the_time_allows() -> None:
     budget = share_out(1800, EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000), 2, 10**7, 128)
     assert (budget.texts, budget.words) == (None, 1_500_000)
