@@ -90,7 +90,7 @@ def test_other_texts_take_the_time_of_their_share() -> None:
 
 
 def test_the_time_that_an_error_asks_for_is_the_least_that_would_do() -> None:
-    load = EmbeddingLoad(1_000_000, 100_000_000, 20_000, 10_000, 5000)
+    load = EmbeddingLoad(1_000_000, 75_000_000, 100_000_000, 20_000, 10_000, 5000)
     with pytest.raises(TooShortError) as found:
         share_out(60, load, 3, 10**7, 128)
     assert 60 * share_out(found.value.needed, load, 3, 10**7, 128).last >= LEAST_TRAINING
@@ -99,14 +99,14 @@ def test_the_time_that_an_error_asks_for_is_the_least_that_would_do() -> None:
 
 
 def test_where_only_one_candidate_can_be_trained_no_time_is_kept_for_others() -> None:
-    load = EmbeddingLoad(20_000, 2_000_000, 20_000, 10_000, 5000)
+    load = EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000)
     several = share_out(400, load, 4, 10**7, 128)
     assert several.rounds == ()
     assert several == share_out(400, load, 1, 10**7, 128)
 
 
 def test_a_slow_teacher_is_timed_with_a_hundred_sentences_at_least() -> None:
-    load = EmbeddingLoad(1_000_000, 100_000_000, 2000, 1000, 5000)
+    load = EmbeddingLoad(1_000_000, 75_000_000, 100_000_000, 2000, 1000, 5000)
     slow, longer = (share_out(seconds, load, 1, 10**7, 128).benched for seconds in (2400, 7200))
     assert slow == 100 < longer
 

@@ -121,7 +121,9 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     for name, value in free.items():
         monkeypatch.setattr(budget, name, value)
     # A second to encode a text, of which there is one.
-    load = budget.EmbeddingLoad(texts=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1)
+    load = budget.EmbeddingLoad(
+        texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1
+    )
     monkeypatch.setattr(budget, "STUDENT_COST", 1)
     shared = budget.share_out(1e6, load, count, 10**7, 128)
     documents = Documents(["docs/"])
