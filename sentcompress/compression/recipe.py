@@ -272,9 +272,11 @@ def told_documents(facts: Mapping[str, Any]) -> str:
     if facts["logged_queries"]:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"
         held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
+    skipped = facts.get("skipped", {}).get("bad_lines", 0)
+    bad = f"; skipped {counted(skipped, 'bad line or file', 'bad lines or files')}" if skipped else ""
     return (
         f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{queries} to train on; {held_out} are held out for measuring"
+        f"{queries} to train on; {held_out} are held out for measuring{bad}"
     )
 
 
