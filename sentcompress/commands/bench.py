@@ -29,7 +29,7 @@ class Params(Hub, Named):
     rounds: Annotated[int, Opt("Timed rounds; their median is reported.", minimum=1)] = 3
     max_minutes: Annotated[
         float | None,
-        Opt("Measure speed for about this long: fewer sentences and rounds are timed if more do not fit.", above=0),
+        Opt("Limit of the timing; fewer sentences and rounds are timed if more do not fit.", above=0),
     ] = None
     runtimes: Annotated[
         tuple[str, ...],

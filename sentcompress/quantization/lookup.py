@@ -64,7 +64,7 @@ def _fitting(work: WorkDirectory, model: NamedModel, number_format: str) -> str:
     fit = f"sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {place}"
     if any(work.names(kind) for kind in TEXTS):
         return fit
-    return f"sentcompress split-documents DOCUMENTS --work {place} && {fit}"
+    return " && ".join((f"sentcompress split-documents DOCUMENTS --work {place}", fit))
 
 
 def _folders(work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Path, Mapping[str, str]]]:
