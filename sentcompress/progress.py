@@ -120,7 +120,8 @@ class Overview(SilentReporter):
     """Passes on steps, progress and warnings, each once, but neither notes nor details of the training.
 
     Args:
-        ends: when all steps should be done, by `time.monotonic()`. Steps then tell the time that is left.
+        ends: when all steps should be done, by `time.monotonic()`. Steps then tell the time that is left, or by how
+            much it is exceeded.
     """
 
     def __init__(self, reporter: Reporter, ends: float | None = None) -> None:
@@ -131,8 +132,11 @@ class Overview(SilentReporter):
         self.recorded = reporter.recorded  # type: ignore[method-assign]
 
     def step(self, message: str) -> None:
-        left = self._ends - time.monotonic() if self._ends is not None else 0.0
-        self._reporter.step(f"{message}, about {told_time(left)} left in all" if left > 0 else message)
+        self._reporter.step(f"{message}, {self._left()}" if self._ends is not None else message)
+
+    def _left(self) -> str:
+        left = (self._ends or 0.0) - time.monotonic()
+        return f"about {told_time(left)} left in all" if left > 0 else f"{told_time(-left)} over the time of the plan"
 
     def warn(self, message: str) -> None:
         if message not in self._warned:

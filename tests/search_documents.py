@@ -31,13 +31,21 @@ def write_held_out(folder: Path, passages: Sequence[str], queries: Sequence[str]
 
 
 def make_documents(
-    work: WorkDirectory, passages: Sequence[str], queries: Sequence[str], name: str = "main"
+    work: WorkDirectory,
+    passages: Sequence[str],
+    queries: Sequence[str],
+    name: str = "main",
+    *,
+    training_queries: Sequence[str] = (),
 ) -> Artifact:
     """An artifact of kind `documents`."""
-    request = Request("documents", name, "split-documents", {"texts": [*passages, *queries]})
+    texts = [*passages, *queries, *training_queries]
+    request = Request("documents", name, "split-documents", {"texts": texts})
     with work.build(request, force=True) as build:
         with build.write("train.jsonl") as path:
-            write_jsonl(path, ({"text": text, "kind": "passage", "document": "d"} for text in passages))
+            kinds = {"passage": passages, "query": training_queries}
+            rows = [{"text": text, "kind": kind, "document": "d"} for kind, of in kinds.items() for text in of]
+            write_jsonl(path, rows)
         with build.write("held-out") as folder:
             write_held_out(folder, passages, queries)
         return build.finish({"passages": len(passages), "held_out_queries": len(queries)})

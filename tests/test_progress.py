@@ -46,5 +46,5 @@ def test_an_overview_has_steps_progress_and_warnings_but_no_details() -> None:
 def test_an_overview_that_has_an_end_tells_the_time_that_is_left() -> None:
     watched = _Watched()
     Overview(watched, ends=time.monotonic() + 300.5).step("stage 1 of 2")
-    Overview(watched, ends=time.monotonic() - 1).step("stage 2 of 2")
-    assert watched.notes == ["stage 1 of 2, about 5 min left in all", "stage 2 of 2"]
+    Overview(watched, ends=time.monotonic() - 180).step("stage 2 of 2")
+    assert watched.notes == ["stage 1 of 2, about 5 min left in all", "stage 2 of 2, 3 min over the time of the plan"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +28,13 @@ from sentcompress.store import Artifact
 NUMERIC = re.compile(rf"({NOT_DEFINED}|[+-]?\d[\d,.]*( to [+-]?[\d,.]+|%|x|[kMB]| [kMG]?B)?|)")
 # An artifact finished before this time was not made by this command.
 STARTED = datetime.now(UTC)
+
+
+class Console(RichConsole):
+    """A console that leaves a closed pipe to the boundary of the command line, where rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def rich_text(text: str, style: str = "", safe: Callable[[str], str] = printable) -> Text:

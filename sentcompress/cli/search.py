@@ -21,7 +21,7 @@ def document(found: Result, call: Call) -> dict[str, Any]:
 
 
 def show(found: Result, call: Call) -> None:
-    """A table for each query; what was searched, if there is none."""
+    """A table for each query, then what was searched, which may be a default."""
     for answer in found.answers:
         if found.compare is None:
             rows = [
@@ -29,10 +29,12 @@ def show(found: Result, call: Call) -> None:
                 for one in answer.results
             ]
             render.print_table(("rank", "cosine", "id", "text"), rows, answer.query)
-            render.print_text(f"{_searched(found)}.")
         else:
             _show_both(found, answer)
-    if not found.answers:
+    if found.answers:
+        texts = "text" if found.documents == 1 else f"{found.documents:,} texts"
+        render.print_text(f"Searched the {texts} of {found.collection}.")
+    else:
         facts = {"collection": found.collection, "documents": found.documents, "model": found.model}
         render.print_facts(facts, found.index)
 
@@ -46,14 +48,7 @@ def _show_both(found: Result, answer: Answer) -> None:
     render.print_table(("rank", found.model, "other rank", str(found.compare), "other rank"), rows, answer.query)
     same = sum(one["other_rank"] == one["rank"] for one in answer.results)
     both = sum(one["other_rank"] is not None for one in answer.results)
-    of = f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank"
-    render.print_text(f"{_searched(found)}: {of}.")
-
-
-def _searched(found: Result) -> str:
-    """What was searched, which may be a default."""
-    texts = "text" if found.documents == 1 else f"{found.documents:,} texts"
-    return f"Searched the {texts} of {found.collection}"
+    render.print_text(f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank.")
 
 
 def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:

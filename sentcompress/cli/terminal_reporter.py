@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn
 from rich.progress import Task as RichTask
@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from sentcompress.cli.render import rich_text, show
+from sentcompress.cli.render import Console, rich_text, show
 from sentcompress.commands.options import Options
 from sentcompress.commands.spelling import spelled
 from sentcompress.numeric import rate

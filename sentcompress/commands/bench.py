@@ -27,6 +27,10 @@ class Params(Hub, Named):
     count: Annotated[int, Opt("Sentences to encode in batches.", minimum=1)] = 1000
     single: Annotated[int, Opt("Sentences to encode one at a time.", minimum=1)] = 100
     rounds: Annotated[int, Opt("Timed rounds; their median is reported.", minimum=1)] = 3
+    max_minutes: Annotated[
+        float | None,
+        Opt("Limit of the timing; fewer sentences and rounds are timed if more do not fit.", above=0),
+    ] = None
     runtimes: Annotated[
         tuple[str, ...],
         Opt(
@@ -59,6 +63,8 @@ class Params(Hub, Named):
             faults.append("`preset` simtde encodes the pairs of STS-B; name its test file, or its folder, with `sts`")
         if self.sts and not self.preset:
             faults.append("`sts` is for `preset` simtde")
+        if self.preset and self.max_minutes:
+            faults.append("`preset` fixes how much is timed, so `max_minutes` cannot be given with it")
         sources = [f"`{name}`" for name in ("text", "sentences", "preset") if getattr(self, name)]
         if len(sources) > 1:
             faults.append(f"{' and '.join(sources)} cannot be given together")

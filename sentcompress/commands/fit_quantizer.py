@@ -53,5 +53,5 @@ COMMAND = Command(
     Params,
     "Choose how vectors are stored within --vector-bytes. The choice is a number format and a number of dimensions.",
     makes="quantizers",
-    version=3,  # intervals of 0 and 100%
+    version=4,  # of few passages, the axes are those of titles and queries, too
 )

@@ -21,6 +21,9 @@ LEAST_TRIAL, LEAST_TRAINING = 45.0, 30.0
 LEAST_TEXTS = 1000
 # Passages that a student's search is measured among.
 LEAST_PASSAGES, MOST_PASSAGES = 1000, 20_000
+# The least of both where the time would be too short otherwise: a published student is still good then, and the
+# difference to the teacher is still seen, with a wider interval.
+TIGHT_TEXTS, TIGHT_PASSAGES = 500, 300
 # Training passages that a quantizer is fitted on, and sentences of the benchmark.
 FITTED, BENCHED, LEAST_BENCHED = 20_000, 1000, 100
 # Passes of `bench` over its sentences with one runtime: the rounds and one to warm up; runtimes of the teacher.
@@ -45,7 +48,9 @@ class Budget:
         passages: that searches are measured among.
         sample: passages that number formats are fitted on.
         benched: sentences of the benchmark.
+        benching, racing: the most seconds that the benchmark may take, and that of each candidate.
         measuring: seconds that searches, number formats, export and benchmark take.
+        tight: whether searches are among fewer passages than is usual at least, because the time is short.
         judged: seconds that the judged collection takes, besides all this.
     """
 
@@ -60,7 +65,10 @@ class Budget:
     passages: int
     sample: int
     benched: int
+    benching: float
+    racing: float
     measuring: float
+    tight: bool = False
     judged: float = 0.0
 
 
@@ -130,18 +138,41 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
     if not found.rounds:
         # One candidate needs fewer searches.
         found = _budget(seconds, load, 1, max_bytes, vector_bytes)
-    if 60 * found.last < LEAST_TRAINING:
+    if not _is_enough(found):
+        found = _tightened(seconds, load, max_bytes, vector_bytes)
+    if not _is_enough(found):
         needed = _needed(seconds, load)
-        enough = _budget(needed, load, 1, max_bytes, vector_bytes)
+        enough = _budget(needed, load, 1, max_bytes, vector_bytes, ease=0.0)
         raise TooShortError(needed, enough.embedding, enough.measuring)
     return found
 
 
-def _budget(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
-    embedding = _embedding(seconds, load) if candidates else 0.0
+def _is_enough(budget: Budget) -> bool:
+    return 60 * budget.last >= LEAST_TRAINING
+
+
+def _tightened(seconds: float, load: EmbeddingLoad, max_bytes: int, vector_bytes: int) -> Budget:
+    """The budget of one candidate with as many texts and passages as leave time to train, or with the fewest."""
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        enough = _is_enough(_budget(seconds, load, 1, max_bytes, vector_bytes, ease=middle))
+        low, high = (middle, high) if enough else (low, middle)
+    return _budget(seconds, load, 1, max_bytes, vector_bytes, ease=low)
+
+
+def _budget(
+    seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int, ease: float = 1.0
+) -> Budget:
+    """How the time is shared out.
+
+    Args:
+        ease: 1: with the usual numbers of texts and passages; 0: with the fewest.
+    """
+    embedding = _embedding(seconds, load, ease) if candidates else 0.0
     sampled = embedding / load.seconds if candidates and embedding < load.seconds else None
-    passages, sample, benched, measuring = _measuring(seconds, load, candidates)
-    training = seconds - load.spent - embedding - measuring
+    measured = _measuring(seconds, load, candidates, ease)
+    training = seconds - load.spent - embedding - measured.seconds
     rounds: tuple[float, ...] = ()
     if candidates > 1 and training >= FOR_ROUNDS:
         each = ROUNDS * training / _trials(candidates)
@@ -158,20 +189,41 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int
         embedding=embedding,
         rounds=rounds,
         last=last,
-        passages=passages,
-        sample=sample,
-        benched=benched,
-        measuring=measuring,
+        passages=measured.passages,
+        sample=min(FITTED, measured.passages),
+        benched=measured.benched,
+        benching=measured.benching,
+        racing=BENCH * seconds / max(1, candidates),
+        measuring=measured.seconds,
+        tight=measured.passages < min(LEAST_PASSAGES, load.searched),
     )
 
 
-def _embedding(seconds: float, load: EmbeddingLoad) -> float:
-    least = min(LEAST_TEXTS, load.texts) / load.texts * load.seconds
-    return min(load.seconds, max(EMBEDDING * seconds, least))
+def _embedding(seconds: float, load: EmbeddingLoad, ease: float) -> float:
+    usual = min(load.seconds, max(EMBEDDING * seconds, _seconds_of(LEAST_TEXTS, load)))
+    return _between(min(usual, _seconds_of(TIGHT_TEXTS, load)), usual, ease)
 
 
-def _measuring(seconds: float, load: EmbeddingLoad, candidates: int) -> tuple[int, int, int, float]:
-    """Passages to search among, passages to fit a quantizer on, sentences of the benchmark; seconds of it all.
+def _seconds_of(texts: int, load: EmbeddingLoad) -> float:
+    return min(texts, load.texts) / load.texts * load.seconds
+
+
+def _between(least: float, usual: float, ease: float) -> float:
+    return usual - (1 - ease) * (usual - least)  # exactly `usual` where both are equal
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """Passages to search among, sentences and seconds of the benchmark; seconds of all measuring."""
+
+    passages: int
+    benched: int
+    benching: float
+    seconds: float
+
+
+def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
+    """What can be measured.
 
     The teacher encodes the passages once, a student for each search: those of the trials, of both ends, of the
     quantizer and of the export.
@@ -181,25 +233,26 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int) -> tuple[in
     each = load.exact_seconds_per_text
     allowed = int(SEARCHES * seconds / (searches * each))
     passages = min(max(allowed, LEAST_PASSAGES), MOST_PASSAGES)
-    sample = min(FITTED, passages)
+    if ease < 1:  # of a small collection, all passages are searched
+        passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
     raced = candidates if candidates > 1 else 0
     stages = STAGE * (OTHER_STAGES + 2 * trials + raced + 4 * bool(candidates))
     sentence = PASSES * RUNTIMES * (1 + 2 * STUDENT_COST) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
-    searched, fitted, timed = (
-        min(most, there) for most, there in ((passages, load.searched), (sample, load.texts), (benched, load.texts))
-    )
+    timed = min(benched, load.texts) * sentence
+    timed = _between(min(timed, BENCH * seconds), timed, ease)
     # Each candidate's speed beside the teacher's.
     racing = raced * LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each
-    work = (searches * searched + STUDENT_COST * fitted) * each + timed * sentence + racing
-    return passages, sample, benched, stages + FITTING + EXPORTING + work
+    searched, fitted = min(passages, load.searched), min(FITTED, passages, load.texts)
+    work = (searches * searched + STUDENT_COST * fitted) * each + timed + racing
+    return _Measuring(passages, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 
 def _needed(low: float, load: EmbeddingLoad) -> float:
     """The time from which on there is enough to train one candidate, above `low`, which is too short."""
 
     def enough(seconds: float) -> bool:
-        return 60 * _budget(seconds, load, 1, 0, 0).last >= LEAST_TRAINING
+        return _is_enough(_budget(seconds, load, 1, 0, 0, ease=0.0))
 
     high = 2 * low
     while not enough(high):

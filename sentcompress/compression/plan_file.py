@@ -17,6 +17,7 @@ from sentcompress.store.atomic import beside
 
 # The folder of a work directory with the plans of `compress`.
 PLANS = "plans"
+STUDENTS = "students"
 _MARK = "# compress "
 
 
@@ -70,7 +71,8 @@ class PlanFile:
         """What the stages make, in their order."""
         for number, stage in enumerate(self.stages or (), 1):
             if kind := find_command(stage["command"]).makes:
-                yield Planned(number, kind, stage["name"], 60 * stage.get("max-minutes", 0))
+                trains = 60 * stage.get("max-minutes", 0) if kind == STUDENTS else 0
+                yield Planned(number, kind, stage["name"], trains)
 
     def is_begun(self, work: WorkDirectory) -> bool:
         """Whether a stage has a result, besides the documents, which planning reads already."""

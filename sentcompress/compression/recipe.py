@@ -160,7 +160,7 @@ class CompressionPlan:
         """How fast a candidate's shape is beside the teacher, both in torch."""
         few = {"count": LEAST_BENCHED, "single": TIMED_SINGLY, "memory": False, "runtimes": ["float32"]}
         compared = {"model": model, "compare": self.teacher, "sentences": self.name}
-        return {"command": "bench", **compared, **few, "name": f"{model}-speed"}
+        return {"command": "bench", **compared, **few, **_at_most(self.budget.racing), "name": f"{model}-speed"}
 
     def _search(self, model: str) -> dict[str, Any]:
         asymmetric = {"keep-index": True} if self.keep_index else {}
@@ -222,9 +222,15 @@ class CompressionPlan:
             **compared,
             "sentences": name,
             "count": self.budget.benched,
+            **_at_most(self.budget.benching),
             "memory": False,
             "name": f"{name}-speed",
         }
+
+
+def _at_most(seconds: float) -> dict[str, Any]:
+    """The option that limits the time of a stage, so that a machine that has become busier prolongs it little."""
+    return {"max-minutes": max(0.01, round(seconds / 60, 2))}
 
 
 def _options_of(candidate: Candidate) -> dict[str, Any]:
@@ -266,9 +272,11 @@ def told_documents(facts: Mapping[str, Any]) -> str:
     if facts["logged_queries"]:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"
         held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
+    skipped = facts.get("skipped", {}).get("bad_lines", 0)
+    bad = f"; skipped {counted(skipped, 'bad line or file', 'bad lines or files')}" if skipped else ""
     return (
         f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{queries} to train on; {held_out} are held out for measuring"
+        f"{queries} to train on; {held_out} are held out for measuring{bad}"
     )
 
 
@@ -297,6 +305,11 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         _told_measuring(plan),
         *beyond,
     ]
+    if budget.tight:
+        lines.append(
+            f"The time is short for the speed of this machine now: results are compared among {budget.passages:,} "
+            "passages only, which makes them look more alike than among more"
+        )
     if budget.rounds:
         return [*lines, f"Candidates: {told_shapes(plan.candidates)}"]
     lines.append(f"The model: {told_shapes(plan.candidates[:1])}")

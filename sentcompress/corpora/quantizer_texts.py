@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.commands.shared import LEAST_PASSAGES
-from sentcompress.corpora.documents_artifact import DEV, KIND, PASSAGE, TRAIN
+from sentcompress.corpora.documents_artifact import DEV, KIND, PASSAGE, QUERY, TITLE, TRAIN
 from sentcompress.corpora.search_texts import SearchTexts, documents_source
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import open_lines
@@ -22,17 +22,23 @@ QUERIES, PASSAGES = 0.05, 0.45
 
 @dataclass(frozen=True)
 class FittingTexts:
-    """Texts to fit on, texts held out, and the inputs of a request."""
+    """Texts to fit on, texts held out, and the inputs of a request.
+
+    Attributes:
+        train: texts like those that will be stored.
+        others: titles and queries, for the principal axes where `train` has fewer texts than the model has dimensions.
+    """
 
     train: tuple[str, ...]
     held_out: SearchTexts
     inputs: Mapping[str, str]
+    others: tuple[str, ...] = ()
 
 
 def from_documents(
     work: WorkDirectory, name: str | None, sample: int, queries: int, passages: int, seed: int
 ) -> FittingTexts:
-    """Training passages, held-out queries of dev and the held-out collection of an artifact of kind `documents`.
+    """Training texts, held-out queries of dev and the held-out collection of an artifact of kind `documents`.
 
     Raises:
         MissingArtifactError, InputError: see `search_texts.documents_source` and `SearchSource.read`.
@@ -40,10 +46,12 @@ def from_documents(
     artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
     source = documents_source(work, artifact.name, DEV)
     held_out = source.read(queries=queries, passages=passages, seed=seed)
-    train = sample_texts(_passages(artifact.path / TRAIN), sample, seed)
-    if not train.texts:
+    train = sample_texts(_training_texts(artifact.path / TRAIN, (PASSAGE,)), sample, seed).texts
+    if not train:
         raise InputError(f"{artifact.reference} has no training passages", "split the documents again")
-    return FittingTexts(train.texts, held_out, source.inputs)
+    room = sample - len(train)
+    others = sample_texts(_training_texts(artifact.path / TRAIN, (TITLE, QUERY)), room, seed).texts if room else ()
+    return FittingTexts(train, held_out, source.inputs, others)
 
 
 def from_sentences(
@@ -69,8 +77,8 @@ def from_sentences(
     return FittingTexts(texts[asked + searched :][:sample], held_out, {artifact.reference: artifact.digest})
 
 
-def _passages(path: Path) -> Iterator[str]:
+def _training_texts(path: Path, kinds: Sequence[str]) -> Iterator[str]:
     for number, line in open_lines(path):
         row = parse_json(line, f"{path}, line {number}")
-        if isinstance(row, dict) and row.get("kind") == PASSAGE and (text := str(row.get("text", "")).strip()):
+        if isinstance(row, dict) and row.get("kind") in kinds and (text := str(row.get("text", "")).strip()):
             yield text

@@ -54,7 +54,7 @@ class IndexPlan:
         details: the parameters it is built and searched with.
         training: number of training documents, 0 for kinds without training.
         rescore: format of the vectors that candidates are rescored with, for kinds in `RESCORED`.
-        warnings: which settings were lowered, and why.
+        warnings, notes: which settings were lowered, and why; notes are of defaults.
     """
 
     kind: str
@@ -63,6 +63,7 @@ class IndexPlan:
     seed: int = 0
     rescore: str = "float32"
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def settings(self) -> dict[str, int | str]:
@@ -85,11 +86,13 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
     """
     details: dict[str, int] = {}
     warnings: list[str] = []
+    notes: list[str] = []
     points = 0
     if kind in CELLS:
         cells = cells_for(documents, settings.nlist)
         if cells < settings.nlist:
-            warnings.append(_lowered("nlist", settings.nlist, cells, "cell", documents))
+            told = notes if settings.nlist == IndexSettings.nlist else warnings
+            told.append(_lowered("nlist", settings.nlist, cells, "cell", documents))
         details |= {"nlist": cells, "nprobe": min(settings.nprobe, cells)}
         points = MOST_POINTS_PER_CELL * cells
     if kind in QUANTISED:
@@ -109,7 +112,9 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
         details |= {name: getattr(settings, name) for name in names}
     if kind == "sq8":
         points = _points_of_refinement("int8")
-    return IndexPlan(kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings))
+    return IndexPlan(
+        kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings), tuple(notes)
+    )
 
 
 def longest_vector(kinds: Sequence[str], rescore: str) -> float:

@@ -24,9 +24,6 @@ from sentcompress.progress import Task
 
 # Batch sizes to choose from, in tokens with padding.
 BATCH_TOKENS = (512, 2048, 8192)
-# Sentences for choosing the batch size, and for warming up before sentences are timed one at a time.
-TRIAL = 256
-WARM_UP = 20
 
 
 @dataclass
@@ -53,19 +50,29 @@ class Contender:
     def key(self) -> str:
         return f"{self.runtime} {self.role}"
 
-    def pick_batch(self, texts: Sequence[str], task: Task) -> None:
-        """Set the batch size that is fastest in a short trial."""
-        texts = texts[:TRIAL]
+    def pick_batch(self, texts: Sequence[str], task: Task) -> float:
+        """Set the batch size that is fastest in a short trial on the texts; returns its seconds per text."""
         runs = {str(tokens): partial(self._encode, texts, tokens, task) for tokens in BATCH_TOKENS}
         seconds = alternate(runs, rounds=1)
         self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
+        return min(seconds[str(self.engine.batch_tokens)]) / len(texts)
 
     def _encode(self, texts: Sequence[str], tokens: int, task: Task) -> None:
         self.engine.batch_tokens = tokens
         self.engine.encode(texts)
         task.advance(len(texts))
 
-    def encode_singly(self, texts: Sequence[str]) -> None:
+    def encode_all(self, texts: Sequence[str], task: Task) -> None:
+        """Encode the texts in batches of the size that was picked."""
+        self.engine.encode(texts)
+        task.advance(len(texts))
+
+    def warm_up(self, texts: Sequence[str]) -> None:
+        """Encode the texts one at a time, untimed."""
+        for text in texts:
+            self.engine.encode([text])
+
+    def encode_singly(self, texts: Sequence[str], task: Task) -> None:
         """Encode the texts one at a time and record the seconds of each."""
         seconds = []
         for text in texts:
@@ -73,13 +80,14 @@ class Contender:
             self.engine.encode([text])
             seconds.append(time.perf_counter() - start)
         self.single.append(seconds)
+        task.advance(len(texts))
 
-    def figures(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The results of the timed passes; `texts` are those of a batched pass."""
+    def figures(self, batched: int) -> dict[str, Any]:
+        """The results of the timed passes; `batched` is the number of texts of a batched pass."""
         each = [seconds for turn in self.single for seconds in turn]
         latency = percentiles(each)
         return {
-            SPEED: round(len(texts) / statistics.median(self.whole), 1),
+            SPEED: round(batched / statistics.median(self.whole), 1),
             "best_batch_tokens": self.engine.batch_tokens,
             SPEED_SINGLE: round(1 / statistics.mean(each), 1),
             LATENCY_P50: round(latency["p50"], 3),
@@ -93,42 +101,3 @@ class Contender:
         """The seconds of each pass of single sentences, and their mean."""
         passes = [sum(seconds) for seconds in self.single]
         return {PASS_SECONDS: round(statistics.mean(passes), 3), "passes": [round(one, 3) for one in passes]}
-
-
-class _Pass:
-    """Timed passes of single sentences; the first call only warms up."""
-
-    def __init__(self, contender: Contender, texts: Sequence[str], task: Task) -> None:
-        self._contender, self._texts, self._task, self._warm = contender, texts, task, False
-
-    def __call__(self) -> None:
-        if self._warm:
-            self._contender.encode_singly(self._texts)
-            self._task.advance(len(self._texts))
-            return
-        for text in self._texts[:WARM_UP]:
-            self._contender.engine.encode([text])
-        self._warm = True
-
-
-def take_turns(
-    contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int, task: Task
-) -> None:
-    """Time all contenders, alternating in every round: `texts` in batches, then each text of `single` by itself."""
-
-    def encode_all(contender: Contender) -> None:
-        contender.engine.encode(texts)
-        task.advance(len(texts))
-
-    for contender in contenders:
-        contender.pick_batch(texts, task)
-    whole = alternate({one.key: partial(encode_all, one) for one in contenders}, rounds)
-    for contender in contenders:
-        contender.whole = whole[contender.key]
-    alternate({one.key: _Pass(one, single, task) for one in contenders}, rounds)
-
-
-def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
-    """The number of sentences that `take_turns` encodes, for its progress bar."""
-    trial = 2 * len(BATCH_TOKENS) * len(texts[:TRIAL])
-    return len(contenders) * (trial + (rounds + 1) * len(texts) + rounds * len(single))

@@ -13,6 +13,9 @@ from sentcompress.quantization.codecs import AUTO
 from sentcompress.quantization.quantizer import DOCUMENT, FOLDER, TENSORS, Quantizer, has_quantizer
 from sentcompress.store import WorkDirectory, file_inputs, tree_digest
 
+# Kinds of artifacts that `fit-quantizer` takes texts from.
+TEXTS = ("documents", "sentences")
+
 
 @dataclass(frozen=True)
 class FoundQuantizer:
@@ -48,12 +51,20 @@ def find_quantizer(work: WorkDirectory, model: NamedModel, number_format: str = 
         others.append(found.format)
     wanted = "" if number_format == AUTO else f" for {number_format}"
     there = f" (there is one for {others[0]})" if others else ""
-    named = shell_word(model.name) + ("" if number_format == AUTO else f" --store {shell_word(number_format)}")
     take = "take that one with `store` quantizer, or " if others else ""
     raise InputError(
-        f"{model.label} has no quantizer{wanted}{there}",
-        f"{take}run: sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {shell_word(work.path)}",
+        f"{model.label} has no quantizer{wanted}{there}", f"{take}run: {_fitting(work, model, number_format)}"
     )
+
+
+def _fitting(work: WorkDirectory, model: NamedModel, number_format: str) -> str:
+    """The commands that fit a quantizer to a model; documents come first where there are no texts to fit on."""
+    place = shell_word(work.path)
+    named = shell_word(model.name) + ("" if number_format == AUTO else f" --store {shell_word(number_format)}")
+    fit = f"sentcompress fit-quantizer --vector-bytes 128 --model {named} --work {place}"
+    if any(work.names(kind) for kind in TEXTS):
+        return fit
+    return " && ".join((f"sentcompress split-documents DOCUMENTS --work {place}", fit))
 
 
 def _folders(work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Path, Mapping[str, str]]]:

@@ -11,15 +11,17 @@ from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.extras import check_installed
-from sentcompress.measuring.contender import BATCH_TOKENS, Contender, take_turns, work_of
+from sentcompress.measuring.contender import BATCH_TOKENS, Contender
 from sentcompress.measuring.lineup import FILES, Graph, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
+from sentcompress.measuring.turns import Extent, take_turns, work_of
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted, told_time
 from sentcompress.store import Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
@@ -55,16 +57,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         for reason in missing.values():
             reporter.note(reason)
         rounds = SIMTDE_ROUNDS if params.preset else params.rounds
-        total = work_of(contenders, workload.batched, workload.single, rounds)
+        limit = params.max_minutes and 60 * params.max_minutes
+        total = None if limit else work_of(contenders, workload.batched, workload.single, rounds)
         with reporter.track("measuring", total=total) as task:
-            take_turns(contenders, workload.batched, workload.single, rounds, task)
+            extent = take_turns(contenders, workload.batched, workload.single, rounds, task, limit)
+        if shortened := _shortened(extent, workload, rounds):
+            reporter.note(f"{COMMAND}: timed {shortened} because of `max_minutes`")
         memory = _memory(params, contenders, workload, reporter)
         roles = {role: described(models[role], encoder) for role, encoder in encoders.items()}
         recorder = Recorder({role: model.reference for role, model in models.items()})
-        details = _record(recorder, contenders, workload, memory)
+        details = _record(recorder, contenders, workload, extent, memory)
         result = {
             "evaluation": "bench",
-            "protocol": _protocol(params, workload, rounds, device),
+            "protocol": _protocol(params, workload, extent, device),
             **roles,
             "runtimes": details,
             "missing": missing,
@@ -147,12 +152,13 @@ def _record(
     recorder: Recorder,
     contenders: Sequence[Contender],
     workload: Workload,
+    extent: Extent,
     memory: Mapping[str, Mapping[str, int | None]],
 ) -> list[dict[str, Any]]:
     """Record the scores of every runtime, those with all models first, and return the other details of each."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for one in contenders:
-        figures = one.figures(workload.batched) | dict(memory.get(one.key, {}))
+        figures = one.figures(extent.batched) | dict(memory.get(one.key, {}))
         if workload.pairs is not None:
             figures |= one.seconds_of_a_pass()
         found.setdefault(one.runtime, {})[one.role] = figures
@@ -171,15 +177,29 @@ def _record(
     ]
 
 
-def _protocol(params: Params, workload: Workload, rounds: int, device: str) -> dict[str, Any]:
+def _shortened(extent: Extent, workload: Workload, rounds: int) -> str:
+    """What a limit of time left of the workload, in words; empty if that is all."""
+    whole = Extent(len(workload.batched), rounds, len(workload.single), rounds)
+    if extent == whole:
+        return ""
+    return (
+        f"{extent.batched:,} of {whole.batched:,} sentences in batches, {extent.rounds} of {counted(rounds, 'round')}, "
+        f"and {extent.single:,} of {whole.single:,} one at a time, {extent.single_rounds} of {counted(rounds, 'round')}"
+    )
+
+
+def _protocol(params: Params, workload: Workload, extent: Extent, device: str) -> dict[str, Any]:
     import torch
 
+    rounds = extent.rounds
     single = (
-        f"latency of {len(workload.single)} sentences one at a time, including tokenisation"
+        f"latency of {counted(extent.single, 'sentence')} one at a time in {counted(extent.single_rounds, 'round')}, "
+        "including tokenisation"
         if workload.pairs is None
         else f"SimTDE's: {workload.pairs} pairs of STS-B test, both sentences one at a time, including tokenisation, "
         f"on the {'CPU' if device == 'cpu' else 'GPU (the paper: on the CPU)'}; seconds per pass, mean of {rounds}"
     )
+    limit = f"; limited to about {told_time(60 * params.max_minutes)}" if params.max_minutes else ""
     memory = (
         "; peak memory: resident bytes of a separate process that loads the model and encodes the "
         f"{min(MEMORY_TEXTS, len(workload.batched))} longest sentences with that batch size, in total and minus the "
@@ -188,13 +208,15 @@ def _protocol(params: Params, workload: Workload, rounds: int, device: str) -> d
         else ""
     )
     return {
-        "statement": f"{len(workload.batched)} distinct sentences, including tokenisation, in sentences per second; "
-        f"median of {rounds} rounds with the fastest batch size of {', '.join(map(str, BATCH_TOKENS))} tokens; "
-        f"{single}; all models and runtimes measured alternately in one run{memory}",
-        "sentences": len(workload.batched),
-        "single": len(workload.single),
-        "characters": sum(len(text) for text in workload.batched),
+        "statement": f"{counted(extent.batched, 'distinct sentence')}, including tokenisation, in sentences per "
+        f"second; median of {counted(rounds, 'round')} with the fastest batch size of "
+        f"{', '.join(map(str, BATCH_TOKENS))} tokens; {single}; all models and runtimes measured alternately in one "
+        f"run{limit}{memory}",
+        "sentences": extent.batched,
+        "single": extent.single,
+        "characters": sum(len(text) for text in workload.batched[: extent.batched]),
         "rounds": rounds,
+        "single_rounds": extent.single_rounds,
         "threads": torch.get_num_threads(),
         "preset": params.preset,
         "device": device,

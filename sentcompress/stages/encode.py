@@ -37,7 +37,9 @@ from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.codecs import AUTO, QUANTIZER
 from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
+from sentcompress.signals import StoppedError
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
+from sentcompress.store.artifacts import NOTHING_KEPT
 from sentcompress.store.atomic import check_place, written
 from sentcompress.store.lookup import is_sharded
 from sentcompress.store.shard import Shard, find_shard
@@ -93,7 +95,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     quantizer = None
     if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
-    with _opened(params, work, reporter) as texts:
+    with _telling_what_is_kept(params), _opened(params, work, reporter) as texts:
         encoder = model.load()
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
         if not (params.passages or in_collection):
@@ -107,6 +109,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         if params.to_folder:
             return encoding.into_folder()
         return encoding.into_file()
+
+
+@contextmanager
+def _telling_what_is_kept(params: Params) -> Iterator[None]:
+    """A `with` block whose interruption says if nothing can be resumed: a file, or a folder without a shard."""
+    try:
+        yield
+    except StoppedError as stop:
+        if not (params.to_folder and (params.output / SHARD_PATTERN.format(0)).is_file()):
+            stop.hint = stop.hint or NOTHING_KEPT
+        raise
 
 
 def _earlier_plan(params: Params) -> ComputePlan | None:

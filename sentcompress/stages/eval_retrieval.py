@@ -160,7 +160,7 @@ class RetrievalEvaluation:
     depth: int
     build: Build
     reporter: Reporter = LOGGED
-    warned: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
 
     def facts(self, roles: Mapping[str, Sides]) -> dict[str, Any]:
         """The result document for the roles `model` and, if given, `compare`."""
@@ -258,13 +258,14 @@ class RetrievalEvaluation:
         return documents, turned_queries(queries, stored)
 
     def _check_plans(self, dimension: int) -> None:
-        """Raise if the corpus cannot train an index, before anything is encoded; warn about lowered settings."""
+        """Raise if the corpus cannot train an index, before anything is encoded; tell which settings were lowered."""
         for kind in self.params.index:
             plan = plan_index(kind, self.params.part(IndexSettings), len(self.collection.corpus), dimension, self.depth)
-            for warning in plan.warnings:
-                if warning not in self.warned:
-                    self.reporter.warn(warning)
-                self.warned.add(warning)
+            for tell, messages in ((self.reporter.warn, plan.warnings), (self.reporter.note, plan.notes)):
+                for message in messages:
+                    if message not in self.told:
+                        tell(message)
+                    self.told.add(message)
 
     def _spool(self, name: str, documents: _Documents, label: str) -> None:
         """Write the document vectors, as they are searched, to a file, to be read for every index."""

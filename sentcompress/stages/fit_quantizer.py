@@ -18,6 +18,7 @@ from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.principal_axes import check_dimension
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.quantization.choice import HeldOut, Trial, plans, table_of_prefixes, trials, turn_of
 from sentcompress.quantization.quantizer import FOLDER
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -63,8 +64,8 @@ def _fit(
 ) -> tuple[Trial, dict[str, Any]]:
     encoded = _FittingVectors(params, model, texts, reporter)
     if params.dim is not None:
-        check_dimension(params.dim, encoded.train.shape[1], len(encoded.train), "the model's")
-    turn = turn_of(encoded.train)
+        check_dimension(params.dim, encoded.train.shape[1], len(encoded.for_axes), "the model's")
+    turn = turn_of(encoded.for_axes)
     wanted = plans(params.vector_bytes, turn.dimension, params.store, params.dim)
     gold = encoded.gold(compare)
 
@@ -74,6 +75,12 @@ def _fit(
     held_out = HeldOut(encoded.queries, encoded.passages, score)
     tried = list(trials(wanted, turn, encoded.train, held_out, params.seed, reporter))
     chosen = max(tried, key=lambda trial: trial.order)
+    if turn.dimension < encoded.train.shape[1] and chosen.quantizer.dimension == turn.dimension:
+        reporter.note(
+            f"vectors are stored with {turn.dimension} of the model's {encoded.train.shape[1]} dimensions, in "
+            f"{counted(chosen.quantizer.bytes, 'byte')} of {params.vector_bytes}: {counted(turn.dimension, 'text')} "
+            "to fit on cannot determine more; fit on more documents"
+        )
     resampling = Resampling(params.bootstrap, params.seed)
     return chosen, {
         "model": model.described,
@@ -90,6 +97,7 @@ def _fit(
         "tried": [_row(trial, resampling) for trial in tried],
         "prefixes": table_of_prefixes(turn, chosen.quantizer, held_out),
         "texts": len(encoded.train),
+        "texts_for_axes": len(encoded.for_axes),
         "queries": len(encoded.queries),
         "passages": len(encoded.passages),
     }
@@ -107,13 +115,20 @@ def _row(trial: Trial, resampling: Resampling) -> dict[str, Any]:
 
 
 class _FittingVectors:
-    """Vectors of the texts: `train` [N, D], `queries` [Q, D] and `passages` [P, D] of the model."""
+    """Vectors of the texts: `train` [N, D], `queries` [Q, D] and `passages` [P, D] of the model.
+
+    `for_axes` are those of `train`, and where these are fewer than D, also those of the other texts: N texts have no
+    more than N principal axes, and stored vectors would be cut to these.
+    """
 
     def __init__(self, params: Params, model: EmbedderSource, texts: FittingTexts, reporter: Reporter) -> None:
         self._params, self._texts, self._reporter = params, texts, reporter
         self.train, self.queries, self.passages = self._vectors(
             model, texts.train, texts.held_out.queries, texts.held_out.passages
         )
+        self.for_axes = self.train
+        if len(self.train) < self.train.shape[1] and texts.others:
+            self.for_axes = np.concatenate([self.train, *self._vectors(model, texts.others)])
 
     def gold(self, compare: EmbedderSource) -> GoldRanking:
         """The results that are to be reproduced."""

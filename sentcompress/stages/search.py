@@ -37,6 +37,7 @@ from sentcompress.models.catalog import typed_name
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter, SilentReporter
+from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
 COMMAND = Params.command
@@ -85,7 +86,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     """
     params.check()
     check_installed("faiss")
-    queries = _queries(params)
+    queries = _queries(params, reporter)
     for query in params.query:
         if os.path.exists(query):  # unlike Path.exists, false for a text that is too long for a path
             reporter.warn(f"{query} is searched as a text; name documents with `collection`")
@@ -120,11 +121,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     )
 
 
-def _queries(params: Params) -> list[str]:
+def _queries(params: Params, reporter: Reporter) -> list[str]:
+    """The queries, each once: in a log, many are repeated."""
     found = [query.strip() for query in params.query]
     if params.queries is not None:
         found += read_log([params.queries], BadRecords())
-    return found
+    distinct = list(dict.fromkeys(found))
+    if repeated := len(found) - len(distinct):
+        reporter.note(f"{COMMAND}: left out {counted(repeated, 'repeated query', 'repeated queries')}")
+    return distinct
 
 
 @dataclass(frozen=True)
@@ -304,6 +309,8 @@ class _Search:
             plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
             for warning in plan.warnings:
                 self._reporter.warn(warning)
+            for note in plan.notes:
+                self._reporter.note(note)
             with build.write(VECTORS) as path:
                 self._spool(TextStore(build.path / TEXTS), path)
             with self._reporter.track("building the index", total=count, unit="documents") as task:

@@ -282,10 +282,12 @@ def sentcompress(arguments: list[str], **options: Any) -> subprocess.CompletedPr
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, timeout=60, **options)
 
 
-def test_a_reader_that_has_gone_is_141_and_silent() -> None:
+@pytest.mark.parametrize("asked", ["--help", "status", "methods", "status --json"])
+def test_a_reader_that_has_gone_is_141_and_silent(asked: str, work: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = sentcompress(["--help"], stdout=writing)
+    environment = {**os.environ, "SENTCOMPRESS_WORK": str(work)}
+    done = sentcompress(asked.split(), stdout=writing, env=environment)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
 

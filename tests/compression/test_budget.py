@@ -40,6 +40,34 @@ def test_the_parts_add_up_to_at_most_the_whole(
     assert (budget.texts is None) == (budget.embedding == load.seconds)
 
 
+def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refused() -> None:
+    busy = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=1547, spent=44.0)
+    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 240, 220))
+    assert (enough.tight, short.tight, least.tight) == (False, True, True)
+    assert (enough.texts, enough.passages) == (None, 1654)
+    assert 300 <= least.passages < short.passages < 1000
+    for budget in (short, least):
+        assert 60 * budget.last == pytest.approx(LEAST_TRAINING, abs=1)
+    with pytest.raises(TooShortError) as refused:
+        share_out(200, busy, 2, 10**7, 128)
+    assert 200 < refused.value.needed <= 220
+
+
+def test_a_plan_for_which_there_is_time_has_the_usual_numbers() -> None:
+    fast = EmbeddingLoad(4361, 26_370, 38_592, 5000.0, 4000.0, searched=250, spent=10.0)
+    budget = share_out(240, fast, 2, 10**7, 128)
+    assert (budget.tight, budget.texts, budget.passages, budget.benched) == (False, None, 7232, 339)
+    assert (round(budget.measuring, 1), round(budget.last, 2)) == (123.5, 1.65)
+
+
+def test_the_benchmark_has_a_limit_that_is_at_least_what_is_planned_for_it() -> None:
+    load = EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000)
+    budget = share_out(1800, load, 4, 10**7, 128)
+    assert (budget.benching, budget.racing) == (90.0, 22.5)
+    slow = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=250, spent=10.0)
+    assert share_out(300, slow, 1, 10**7, 128).benching > 0.05 * 300
+
+
 def test_all_texts_are_embedded_where_the_time_allows() -> None:
     budget = share_out(1800, EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000), 2, 10**7, 128)
     assert (budget.texts, budget.words) == (None, 1_500_000)
@@ -62,7 +90,7 @@ def test_other_texts_take_the_time_of_their_share() -> None:
 
 
 def test_the_time_that_an_error_asks_for_is_the_least_that_would_do() -> None:
-    load = EmbeddingLoad(1_000_000, 100_000_000, 20_000, 10_000, 5000)
+    load = EmbeddingLoad(1_000_000, 75_000_000, 100_000_000, 20_000, 10_000, 5000)
     with pytest.raises(TooShortError) as found:
         share_out(60, load, 3, 10**7, 128)
     assert 60 * share_out(found.value.needed, load, 3, 10**7, 128).last >= LEAST_TRAINING
@@ -71,14 +99,14 @@ def test_the_time_that_an_error_asks_for_is_the_least_that_would_do() -> None:
 
 
 def test_where_only_one_candidate_can_be_trained_no_time_is_kept_for_others() -> None:
-    load = EmbeddingLoad(20_000, 2_000_000, 20_000, 10_000, 5000)
+    load = EmbeddingLoad(20_000, 1_500_000, 2_000_000, 20_000, 10_000, 5000)
     several = share_out(400, load, 4, 10**7, 128)
     assert several.rounds == ()
     assert several == share_out(400, load, 1, 10**7, 128)
 
 
 def test_a_slow_teacher_is_timed_with_a_hundred_sentences_at_least() -> None:
-    load = EmbeddingLoad(1_000_000, 100_000_000, 2000, 1000, 5000)
+    load = EmbeddingLoad(1_000_000, 75_000_000, 100_000_000, 2000, 1000, 5000)
     slow, longer = (share_out(seconds, load, 1, 10**7, 128).benched for seconds in (2400, 7200))
     assert slow == 100 < longer
 

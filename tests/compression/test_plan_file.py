@@ -130,6 +130,17 @@ def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_pat
         assert plan.seconds_left(work) == pytest.approx(left - 120 - used)
 
 
+def test_the_limit_of_a_benchmark_is_no_time_of_training(tmp_path: Path) -> None:
+    stage = "\n[[stage]]\ncommand = 'bench'\nmax-minutes = 1.5\nname = 'docs-speed'\n"
+    plan, work = read_plan(written(tmp_path, STAGES + stage)), WorkDirectory(tmp_path / "work")
+    assert plan is not None
+    assert [one.trains for one in plan.results()] == [0, 120, 300, 0]
+    with work.build(Request("evaluations", "docs-speed", "bench", {})) as build:
+        build.finish({})
+    took = work.get("evaluations", "docs-speed").manifest["seconds"]
+    assert plan.seconds_left(work) == pytest.approx(600 - took)
+
+
 def test_results_from_before_a_forced_plan_are_to_be_replaced_and_do_not_count(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     with work.build(Request("students", "docs-1-1", "distill", {})) as build:

@@ -29,7 +29,7 @@ OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 10_000, 500, 200.0)
+    budget = Budget(10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 10_000, 500, 90.0, 22.5, 200.0)
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
@@ -103,6 +103,14 @@ def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_in_all_
     stages = [stage for stage in plan([CUT] * 4, (1.0, 1.0)).stages() if stage["command"] == "bench"]
     assert [stage["model"] for stage in stages] == [*(f"docs-1-{place}" for place in range(1, 5)), "exports/docs"]
     assert [stage.get("runtimes") for stage in stages] == [["float32"]] * 4 + [None]
+    assert [stage["max-minutes"] for stage in stages] == [0.38] * 4 + [1.5], "as the budget has it"
+
+
+def test_a_plan_says_that_results_are_compared_among_few_passages() -> None:
+    usual = plan([PUBLISHED])
+    tight = replace(usual, budget=replace(usual.budget, tight=True, passages=412))
+    (line,) = set(told(tight)) - set(told(usual))
+    assert "among 412 passages only" in line
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -113,7 +121,9 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     for name, value in free.items():
         monkeypatch.setattr(budget, name, value)
     # A second to encode a text, of which there is one.
-    load = budget.EmbeddingLoad(texts=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1)
+    load = budget.EmbeddingLoad(
+        texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1
+    )
     monkeypatch.setattr(budget, "STUDENT_COST", 1)
     shared = budget.share_out(1e6, load, count, 10**7, 128)
     documents = Documents(["docs/"])
@@ -194,6 +204,8 @@ def test_a_plan_begins_with_what_was_read() -> None:
         "held out for measuring"
     )
     assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
+    skipped = told_documents({**facts, "held_out_by": "document", "skipped": {"bad_lines": 3, "repeated": 7}})
+    assert skipped.endswith("held out for measuring; skipped 3 bad lines or files"), "also when it is resumed"
     logged = told_documents({**facts, "held_out_by": "document", "logged_queries": 900, "held_out_logged_queries": 90})
     assert "8,000 queries (made from them, and your own) to train on; 60 documents and 90 of your 900 queries" in logged
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sentcompress.errors import InputError
@@ -34,9 +36,12 @@ def test_segments_divide_the_dimension() -> None:
 def test_what_is_lowered_is_told() -> None:
     plan = plan_index("ivfpq", SETTINGS, 1000, 64)
     assert plan.settings == {"nlist": 25, "nprobe": 5, "segments": 16, "bits": 4}
-    assert len(plan.warnings) == 2
-    assert "nlist lowered from 1024 to 25" in plan.warnings[0]
-    assert "bits of a code lowered from 8 to 4" in plan.warnings[1]
+    (note,), (warning,) = plan.notes, plan.warnings
+    assert "nlist lowered from 1024 to 25" in note
+    assert "bits of a code lowered from 8 to 4" in warning
+    asked = plan_index("ivf", replace(SETTINGS, nlist=512), 1000, 64)
+    assert not asked.notes
+    assert "nlist lowered from 512 to 25" in asked.warnings[0]
     assert not plan_index("ivfpq", SETTINGS, 100_000, 64).warnings
 
 

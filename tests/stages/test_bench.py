@@ -29,8 +29,9 @@ from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.measuring import contender
-from sentcompress.measuring.contender import Contender, take_turns, work_of
+from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.lineup import find_graphs
+from sentcompress.measuring.turns import take_turns, work_of
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.progress import SilentReporter
@@ -133,6 +134,24 @@ def test_the_batch_size_is_the_fastest_of_the_trial(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(contender, "alternate", lambda runs, rounds: {name: seconds[name] for name in runs})
     Contender("model", "float32", engine, engine, 1).pick_batch(["text"], CountingTask())
     assert engine.batch_tokens == 2048
+
+
+def test_the_result_says_how_much_a_limit_of_time_left(
+    tmp_path: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(SilentReporter, "note", lambda self, message: notes.append(message))
+    asked = Params(model=str(tiny_model), compare=str(tiny_model), text=text, **{**QUICK, "rounds": 3})
+    limited = dataclasses.replace(asked, runtimes=("float32",), max_minutes=1e-6)
+    facts = run(limited, WorkDirectory(tmp_path / "work"), SilentReporter()).facts
+    protocol = facts["protocol"]
+    assert [protocol[key] for key in ("sentences", "rounds", "single", "single_rounds")] == [32, 1, 6, 1]
+    assert "32 distinct sentences" in protocol["statement"]
+    assert "median of 1 round " in protocol["statement"]
+    told = "timed 32 of 40 sentences in batches, 1 of 3 rounds, and 6 of 6 one at a time, 1 of 3 rounds"
+    assert notes == [f"bench: {told} because of `max_minutes`"]
+    whole = run(dataclasses.replace(limited, max_minutes=60.0, force=True), WorkDirectory(tmp_path / "work")).facts
+    assert [whole["protocol"][key] for key in ("sentences", "rounds", "single", "single_rounds")] == [40, 3, 6, 3]
 
 
 def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, tiny_model: Path) -> None:
@@ -250,6 +269,8 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     with pytest.raises(UsageError, match="3 errors") as caught:
         run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
+    with pytest.raises(UsageError, match="`preset` fixes how much is timed"):
+        run(Params(model=str(tiny_model), preset="simtde", sts=(pairs,), max_minutes=1.0), work)
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
         run(Params(model=str(tiny_model), compare=None, preset="simtde", sts=[pairs.parents[1]]), work)

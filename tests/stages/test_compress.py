@@ -26,7 +26,7 @@ from sentcompress.compression.shapes import TeacherSize
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
-from sentcompress.measuring.contender import take_turns
+from sentcompress.measuring.turns import take_turns
 from sentcompress.progress import SilentReporter
 from sentcompress.signals import StoppedError
 from sentcompress.stages import average, bench, compress, export, report, split_documents
@@ -64,7 +64,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # The machine may be busy: the plan must not depend on its speed.
     monkeypatch.setattr(compress, "measured_workload", lambda *_: EmbeddingLoad(475, 7000, 9500, 1e5, 1e5, 100, 0.1))
     monkeypatch.setattr(
-        bench, "take_turns", lambda some, texts, single, rounds, task: take_turns(some, texts[:40], single[:4], 1, task)
+        bench,
+        "take_turns",
+        lambda some, texts, single, rounds, task, *_: take_turns(some, texts[:40], single[:4], 1, task),
     )
     monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
     monkeypatch.setattr(export, "SAMPLE", 30)

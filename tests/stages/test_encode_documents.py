@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +20,19 @@ from tiny_models import make_sentences, make_tiny_model
 
 import sentcompress
 from sentcompress.cli.main import _run
-from sentcompress.encoding import text_vectors
+from sentcompress.encoding import text_vectors, vector_folder
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_folder import LOCK
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
+from sentcompress.signals import StoppedError
 from sentcompress.stages import encode as stage
 from sentcompress.stages import fit_quantizer
 from sentcompress.stages.encode import Params, Result
 from sentcompress.store import WorkDirectory, file_digest
+from sentcompress.store.artifacts import NOTHING_KEPT
 
 TEXTS = make_sentences(230, seed=4)
 Rows = list[dict[str, str]]
@@ -180,6 +184,41 @@ def test_codes_are_those_of_the_models_quantizer(
     assert (np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(230, size) == codes).mean() > 0.85
 
 
+@pytest.mark.parametrize(("stopped", "kept"), [(0, False), (2, True)])
+def test_an_interruption_says_if_a_shard_is_kept(
+    work: WorkDirectory,
+    tmp_path: Path,
+    tiny_model: Path,
+    small_shards: None,
+    monkeypatch: pytest.MonkeyPatch,
+    stopped: int,
+    kept: bool,
+) -> None:
+    write = vector_folder.write_shard
+
+    def stop(opened: Any, number: int, *others: Any) -> None:
+        if number == stopped:
+            raise StoppedError(signal.SIGINT)
+        write(opened, number, *others)
+
+    monkeypatch.setattr(vector_folder, "write_shard", stop)
+    with pytest.raises(StoppedError) as raised:
+        encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "out")
+    assert raised.value.hint == (None if kept else NOTHING_KEPT), "None is the usual hint, that parts are kept"
+
+
+def test_an_interrupted_file_says_that_nothing_is_kept(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise StoppedError(signal.SIGINT)
+
+    monkeypatch.setattr(text_vectors.TextVectors, "write_npy", stop)
+    with pytest.raises(StoppedError) as raised:
+        encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "a.npy")
+    assert raised.value.hint == NOTHING_KEPT
+
+
 def test_a_quantizer_of_the_work_directory_is_used_for_its_own_model(
     work: WorkDirectory, tmp_path: Path, tiny_model: Path, quantized: Callable[..., Path]
 ) -> None:
@@ -189,8 +228,13 @@ def test_a_quantizer_of_the_work_directory_is_used_for_its_own_model(
     other = make_tiny_model(tmp_path / "other", seed=8)
     with pytest.raises(InputError, match="other has no quantizer for int8") as raised:
         encode(work, other, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int8")
-    hint = f"run: sentcompress fit-quantizer --vector-bytes 128 --model {other} --store int8 --work {work.path}"
-    assert raised.value.hint == hint
+    fit = f"sentcompress fit-quantizer --vector-bytes 128 --model {other} --store int8 --work {work.path}"
+    assert raised.value.hint == f"run: {fit}"
+    empty = WorkDirectory(tmp_path / "empty")
+    with pytest.raises(InputError, match="other has no quantizer for int8") as raised:
+        encode(empty, other, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int8")
+    fit = fit.replace(str(work.path), str(empty.path))
+    assert raised.value.hint == f"run: sentcompress split-documents DOCUMENTS --work {empty.path} && {fit}"
     with pytest.raises(InputError, match=r"no quantizer for int4 \(there is one for int8\)") as raised:
         encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "b.npy", store="int4")
     assert "--store int4 --work" in str(raised.value.hint)

@@ -359,15 +359,17 @@ def test_binary_is_refused_for_inner_products(tmp_path: Path, pairs: Path) -> No
         run(params, WorkDirectory(tmp_path / "work"))
 
 
-def test_cells_are_lowered_with_a_warning_that_says_the_rule(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
+def test_lowered_cells_are_a_warning_only_if_the_user_set_them(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     listener = Listener()
     params = Params(pairs=pairs, model=str(tiny_model), rounds=1, device="cpu")
     facts = run(params, WorkDirectory(tmp_path / "work"), listener).facts
     cells = facts["documents"] // 39
     assert [entry["settings"]["model"] for entry in facts["indexes"]] == [{}, {"nlist": cells, "nprobe": 5}]
-    assert listener.warnings == [
-        f"nlist lowered from 1024 to {cells}: FAISS needs 39 documents per cell, the corpus has {facts['documents']}"
-    ]
+    rule = f"to {cells}: FAISS needs 39 documents per cell, the corpus has {facts['documents']}"
+    assert f"nlist lowered from 1024 {rule}" in listener.notes
+    assert listener.warnings == []
+    run(replace(params, nlist=500, name="set"), WorkDirectory(tmp_path / "work"), listener)
+    assert listener.warnings == [f"nlist lowered from 500 {rule}"]
 
 
 def test_compare_gives_shares_ratios_and_the_interval_of_the_difference(

@@ -124,15 +124,33 @@ def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path,
 
 
 def test_fewer_texts_than_dimensions_limit_the_dimensions_and_not_the_formats(tmp_path: Path, tiny_model: Path) -> None:
-    work = WorkDirectory(tmp_path / "few")
+    work, reporter = WorkDirectory(tmp_path / "few"), Listener()
     make_documents(work, PASSAGES[:20], QUERIES)
-    made = run(params(tiny_model, vector_bytes=32), work)
+    made = run(params(tiny_model, vector_bytes=32), work, reporter)
+    told = [note for note in reporter.notes if "20 texts to fit on cannot determine more" in note]
+    assert bool(told) == (made.facts["dimension"] == 20)
     tried = {row["format"]: row["dimension"] for row in made.facts["tried"]}
     assert tried == {"float32": 8, "float16": 16, "int8": 20, "int4": 20, "binary": 20}
-    one = run(params(tiny_model, vector_bytes=32, store="int8", name="one"), work)
+    one = run(params(tiny_model, vector_bytes=32, store="int8", name="one"), work, reporter)
+    assert "vectors are stored with 20 of the model's 32 dimensions, in 20 bytes of 32" in reporter.notes[-1]
     assert (one.facts["dimension"], one.facts["bytes"]) == (20, 20)
     with pytest.raises(InputError, match="24 dimensions cannot be fitted on 20 sentences"):
         run(params(tiny_model, vector_bytes=32, dim=24, name="more"), work)
+
+
+def test_queries_of_training_help_to_find_all_axes_of_few_passages(tmp_path: Path, tiny_model: Path) -> None:
+    work, reporter = WorkDirectory(tmp_path / "few"), Listener()
+    make_documents(work, PASSAGES[:20], QUERIES[:20], training_queries=[*QUERIES[20:], *PASSAGES[20:40]])
+    made = run(params(tiny_model, vector_bytes=32), work, reporter)
+    tried = {row["format"]: row["dimension"] for row in made.facts["tried"]}
+    assert tried == {"float32": 8, "float16": 16, "int8": 32, "int4": 32, "binary": 32}
+    assert (made.facts["texts"], made.facts["texts_for_axes"]) == (20, 60)
+    assert not any("cannot determine" in note for note in reporter.notes)
+    # Ranges of values are those of passages, which are what is stored.
+    one = run(params(tiny_model, vector_bytes=32, store="int8", name="one"), work)
+    assert one.facts["fidelity"] > 95
+    limited = run(params(tiny_model, vector_bytes=32, sample=25, name="limited"), work)
+    assert limited.facts["texts_for_axes"] == 25, "no more than --sample"
 
 
 @pytest.mark.parametrize(

@@ -187,9 +187,21 @@ def test_two_models_side_by_side(
     line = ["search", *QUERIES, "--model", str(tiny_model), "--compare", str(other), "--top", "4"]
     assert _run([*line, "--work", str(work.path)]) == 0
     out = capsys.readouterr().out
-    assert "results are found by both models" in out
+    assert out.count("results are found by both models") == len(QUERIES)
+    assert out.count("Searched the ") == 1, "once for all queries"
     assert "d3: " in out
     assert QUERIES[0] in " ".join(out.split())
+
+
+def test_a_repeated_query_is_answered_once(
+    work: WorkDirectory, collection: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    log, notes = tmp_path / "log.txt", Listener()
+    log.write_text(f"{QUERIES[0]}\n{QUERIES[1]}\n{QUERIES[0]}\n", encoding="utf-8")
+    params = Params(query=(QUERIES[1],), queries=log, collection=str(collection), model=str(tiny_model))
+    found = run(params, work, notes)
+    assert [answer.query for answer in found.answers] == [QUERIES[1], QUERIES[0]]
+    assert "search: left out 2 repeated queries" in notes.notes
 
 
 def test_an_id_that_is_a_path_is_shown_without_its_folders() -> None:

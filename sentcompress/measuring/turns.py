@@ -1,0 +1,105 @@
+"""Measuring models in turns: all of them encode the same sentences in every round."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sentcompress.evaluation.timing import alternate
+from sentcompress.measuring.contender import BATCH_TOKENS, Contender
+from sentcompress.progress import Task
+
+# Sentences for choosing the batch size, and for warming up before sentences are timed one at a time.
+TRIAL = 256
+WARM_UP = 20
+# With a limit, the sentences that show how fast the models are, the fewest to time in batches, and one at a time.
+FIRST, LEAST, LEAST_SINGLE = 8, 32, 8
+# Shares of the limit: to choose batch sizes, and to time sentences one at a time.
+CHOOSING, SINGLY = 0.25, 0.25
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much was timed.
+
+    Attributes:
+        batched: sentences encoded in batches in each of `rounds`.
+        single: sentences encoded one at a time in each of `single_rounds`.
+    """
+
+    batched: int
+    rounds: int
+    single: int
+    single_rounds: int
+
+
+def take_turns(
+    contenders: Sequence[Contender],
+    texts: Sequence[str],
+    single: Sequence[str],
+    rounds: int,
+    task: Task,
+    seconds: float | None = None,
+) -> Extent:
+    """Time all contenders, alternating in every round: `texts` in batches, then each text of `single` by itself.
+
+    Args:
+        seconds: about how long it may take: fewer texts are then timed, and fewer rounds where these take longer than
+            the first ones showed. All contenders encode the same texts equally often all the same.
+    """
+    if seconds is None:
+        for contender in contenders:
+            contender.pick_batch(texts[:TRIAL], task)
+        return _timed(contenders, texts, single, rounds, task)
+    ends = time.perf_counter() + seconds
+    each = _pick_batches(contenders, texts, CHOOSING * seconds, task)
+    in_batches = ends - SINGLY * seconds
+    texts = texts[: max(LEAST, _fitting(in_batches, (rounds + 1) * each))]
+    return _timed(contenders, texts, single, rounds, task, in_batches, ends)
+
+
+def _pick_batches(contenders: Sequence[Contender], texts: Sequence[str], seconds: float, task: Task) -> float:
+    """Choose batch sizes on as many texts as fit into the time; returns the seconds of one text with all contenders."""
+    ends = time.perf_counter() + seconds
+    each = sum(contender.pick_batch(texts[:FIRST], task) for contender in contenders)
+    more = min(TRIAL, _fitting(ends, 2 * len(BATCH_TOKENS) * each))
+    if more < 2 * FIRST:
+        return each
+    return sum(contender.pick_batch(texts[:more], task) for contender in contenders)
+
+
+def _timed(
+    contenders: Sequence[Contender],
+    texts: Sequence[str],
+    single: Sequence[str],
+    rounds: int,
+    task: Task,
+    in_batches: float | None = None,
+    ends: float | None = None,
+) -> Extent:
+    """Time all contenders in batches until `in_batches`, then one sentence at a time until `ends`."""
+    whole = alternate({one.key: partial(one.encode_all, texts, task) for one in contenders}, rounds, in_batches)
+    for contender in contenders:
+        contender.whole = whole[contender.key]
+    warm_up = single[: WARM_UP if ends is None else LEAST_SINGLE]
+    began = time.perf_counter()
+    for contender in contenders:
+        contender.warm_up(warm_up)
+    if ends is not None:
+        each = (time.perf_counter() - began) / len(warm_up)
+        single = single[: max(LEAST_SINGLE, _fitting(ends, rounds * each))]
+    alternate({one.key: partial(one.encode_singly, single, task) for one in contenders}, rounds, ends, warm_up=False)
+    return Extent(len(texts), len(contenders[0].whole), len(single), len(contenders[0].single))
+
+
+def _fitting(ends: float, each: float) -> int:
+    """How many can be done until `ends` if each takes so many seconds."""
+    return max(0, int((ends - time.perf_counter()) / max(each, 1e-9)))
+
+
+def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
+    """The number of sentences that `take_turns` encodes without a limit, for its progress bar."""
+    trial = 2 * len(BATCH_TOKENS) * len(texts[:TRIAL])
+    return len(contenders) * (trial + (rounds + 1) * len(texts) + rounds * len(single))
