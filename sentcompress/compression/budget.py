@@ -190,7 +190,7 @@ def _budget(
         rounds=rounds,
         last=last,
         passages=measured.passages,
-        sample=min(FITTED, measured.passages),
+        sample=measured.sample,
         benched=measured.benched,
         benching=measured.benching,
         racing=BENCH * seconds / max(1, candidates),
@@ -214,9 +214,10 @@ def _between(least: float, usual: float, ease: float) -> float:
 
 @dataclass(frozen=True)
 class _Measuring:
-    """Passages to search among, sentences and seconds of the benchmark; seconds of all measuring."""
+    """Passages to search among and to fit on, sentences and seconds of the benchmark; seconds of all measuring."""
 
     passages: int
+    sample: int
     benched: int
     benching: float
     seconds: float
@@ -243,9 +244,11 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     timed = _between(min(timed, BENCH * seconds), timed, ease)
     # Each candidate's speed beside the teacher's.
     racing = raced * LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each
-    searched, fitted = min(passages, load.searched), min(FITTED, passages, load.texts)
+    # Of fewer passages, number formats are fitted badly.
+    sample = min(FITTED, max(passages, LEAST_PASSAGES))
+    searched, fitted = min(passages, load.searched), min(sample, load.texts)
     work = (searches * searched + STUDENT_COST * fitted) * each + timed + racing
-    return _Measuring(passages, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
+    return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 
 def _needed(low: float, load: EmbeddingLoad) -> float:

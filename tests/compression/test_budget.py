@@ -42,15 +42,16 @@ def test_the_parts_add_up_to_at_most_the_whole(
 
 def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refused() -> None:
     busy = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=1547, spent=44.0)
-    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 240, 220))
+    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 240, 225))
     assert (enough.tight, short.tight, least.tight) == (False, True, True)
     assert (enough.texts, enough.passages) == (None, 1654)
     assert 300 <= least.passages < short.passages < 1000
+    assert least.sample == short.sample == 1000
     for budget in (short, least):
         assert 60 * budget.last == pytest.approx(LEAST_TRAINING, abs=1)
     with pytest.raises(TooShortError) as refused:
         share_out(200, busy, 2, 10**7, 128)
-    assert 200 < refused.value.needed <= 220
+    assert 200 < refused.value.needed <= 225
 
 
 def test_a_plan_for_which_there_is_time_has_the_usual_numbers() -> None:
