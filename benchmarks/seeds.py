@@ -37,7 +37,7 @@ def reported(model: Path, data: Path, quora: Path, work: Path) -> Figures:
     """The score of each reported test set."""
     form = replace(AS_IT_IS, model=shlex.quote(str(model)))
     found: Figures = {}
-    for title, words in command_lines(form, label(model), data, quora):
+    for title, words in command_lines(form, label(model), data, quora, work / "vectors"):
         found |= {name: entry["value"] for name, entry in scores_of(title, facts(words, work)).items()}
     return found
 

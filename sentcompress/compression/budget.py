@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sentcompress.corpora.search_texts import DEV_PASSAGES, DEV_WORDS
+
 # Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
 EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
 # Seconds of a stage besides its main work: loading, reading, tokenising, writing.
@@ -83,6 +85,7 @@ class EmbeddingLoad:
         exact_tokens_per_second: of the teacher in float32, as it is measured.
         searched: passages of the held-out collection.
         spent: seconds that reading and measuring took.
+        passage_tokens: of a passage, on average; None: as of any other text.
     """
 
     texts: int
@@ -92,6 +95,7 @@ class EmbeddingLoad:
     exact_tokens_per_second: float
     searched: int
     spent: float = 0.0
+    passage_tokens: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -107,6 +111,20 @@ class EmbeddingLoad:
     def exact_seconds_per_text(self) -> float:
         """The time to encode a text in float32."""
         return self.tokens / self.texts / self.exact_tokens_per_second
+
+    @property
+    def exact_seconds_per_passage(self) -> float:
+        """The time to encode a passage in float32; passages are longer than titles and queries."""
+        return self._passage_tokens / self.exact_tokens_per_second
+
+    @property
+    def dev_passages(self) -> float:
+        """How many passages a checkpoint is scored on."""
+        return min(self.searched, DEV_PASSAGES, DEV_WORDS / (self._passage_tokens * self.words / self.tokens))
+
+    @property
+    def _passage_tokens(self) -> float:
+        return self.tokens / self.texts if self.passage_tokens is None else self.passage_tokens
 
 
 class TooShortError(ValueError):
@@ -227,12 +245,13 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     """What can be measured.
 
     The teacher encodes the passages once, a student for each search: those of the trials, of both ends, of the
-    quantizer and of the export.
+    quantizer and of the export. Each student also encodes the passages that checkpoints are scored on, before it is
+    trained.
     """
     trials = _trials(candidates) if candidates > 1 else 0
     searches = 1 + STUDENT_COST * (trials + 4 if candidates else 2)
-    each = load.exact_seconds_per_text
-    allowed = int(SEARCHES * seconds / (searches * each))
+    each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
+    allowed = int(SEARCHES * seconds / (searches * passage))
     passages = min(max(allowed, LEAST_PASSAGES), MOST_PASSAGES)
     if ease < 1:  # of a small collection, all passages are searched
         passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
@@ -247,7 +266,8 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, LEAST_PASSAGES))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
-    work = (searches * searched + STUDENT_COST * fitted) * each + timed + racing
+    starts = STUDENT_COST * load.dev_passages * (trials + 1 if candidates else 0)
+    work = (searches * searched + STUDENT_COST * fitted + starts) * passage + timed + racing
     return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 

@@ -7,13 +7,14 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sentcompress.compression.budget import STUDENT_COST, EmbeddingLoad
 from sentcompress.corpora.collection_folders import corpus_file
-from sentcompress.corpora.documents_artifact import TRAIN
+from sentcompress.corpora.documents_artifact import PASSAGE, TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter, Task
@@ -33,8 +34,10 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
     Args:
         started: when the compression began, by `time.monotonic`.
     """
-    words, texts = _words_and_sample(documents)
+    words, sample = _words_and_sample(documents)
+    texts = [str(row["text"]) for row in sample]
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
+    passages = lengths[[row["kind"] == PASSAGE for row in sample]]
     rows = sum(documents.facts[key] for key in ("passages", "titles", "queries"))
     tokens = int(lengths.mean() * rows)
     # In random order, so that the first ones are like all of them.
@@ -53,6 +56,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
         exact_tokens_per_second=exact,
         searched=documents.facts["corpus"],
         spent=time.monotonic() - started,
+        passage_tokens=float(passages.mean()) if len(passages) else None,
     )
 
 
@@ -78,11 +82,11 @@ def judged_seconds(folder: Path, load: EmbeddingLoad) -> float:
     return (1 + STUDENT_COST) * size / CHARACTERS / load.exact_tokens_per_second
 
 
-def _words_and_sample(documents: Artifact) -> tuple[int, list[str]]:
-    """The words of all training texts, and texts spread over the whole file."""
+def _words_and_sample(documents: Artifact) -> tuple[int, list[dict[str, Any]]]:
+    """The words of all training texts, and rows spread over the whole file."""
     path, words, count = documents.path / TRAIN, 0, 0
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             words, count = words + len(json.loads(line)["text"].split()), count + 1
     with path.open(encoding="utf-8") as lines:
-        return words, [json.loads(line)["text"] for line in islice(lines, 0, None, max(1, count // COUNTED))]
+        return words, [json.loads(line) for line in islice(lines, 0, None, max(1, count // COUNTED))]

@@ -26,6 +26,10 @@ from sentcompress.store import WorkDirectory, file_inputs
 LONG_PASSAGE = 200
 
 
+# The sample that checkpoints are scored on: so small that it takes seconds.
+DEV_QUERIES, DEV_PASSAGES, DEV_WORDS = 300, 3000, 120_000
+
+
 class _Made(NamedTuple):
     """How a query was made: its kind, the document that it was made from, and its part; empty if unknown."""
 

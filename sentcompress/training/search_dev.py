@@ -13,7 +13,14 @@ import torch
 
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.documents_artifact import DEV, find_documents
-from sentcompress.corpora.search_texts import SearchSource, SearchTexts, documents_source
+from sentcompress.corpora.search_texts import (
+    DEV_PASSAGES,
+    DEV_QUERIES,
+    DEV_WORDS,
+    SearchSource,
+    SearchTexts,
+    documents_source,
+)
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
@@ -24,8 +31,6 @@ from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import Dev, Embed, encode_tokens
 from sentcompress.training.token_cache import Tokenize
 
-# So few that a checkpoint is scored in seconds.
-QUERIES, PASSAGES, WORDS = 300, 3000, 120_000
 # The sample does not depend on the seed of the training, so that the scores of two runs can be compared.
 SEED = 0
 
@@ -89,7 +94,7 @@ class DocumentsDev:
         Raises:
             InputError: if the documents cannot be read or are too few, or the teacher cannot be loaded.
         """
-        texts = self.source.read(queries=QUERIES, passages=PASSAGES, seed=SEED, words=WORDS)
+        texts = self.source.read(queries=DEV_QUERIES, passages=DEV_PASSAGES, seed=SEED, words=DEV_WORDS)
         embedder = self.teacher.open(device=device, reporter=reporter)
         with reporter.track(
             f"dev: encoding with {self.teacher.label}", total=len(texts.queries) + len(texts.passages)

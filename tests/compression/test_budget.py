@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +44,7 @@ def test_the_parts_add_up_to_at_most_the_whole(
 
 def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refused() -> None:
     busy = EmbeddingLoad(4361, 26_370, 38_592, 632.0, 549.0, searched=1547, spent=44.0)
-    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 240, 225))
+    enough, short, least = (share_out(seconds, busy, 2, 10**7, 128) for seconds in (400, 260, 240))
     assert (enough.tight, short.tight, least.tight) == (False, True, True)
     assert (enough.texts, enough.passages) == (None, 1654)
     assert 300 <= least.passages < short.passages < 1000
@@ -50,15 +52,28 @@ def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refu
     for budget in (short, least):
         assert 60 * budget.last == pytest.approx(LEAST_TRAINING, abs=1)
     with pytest.raises(TooShortError) as refused:
-        share_out(200, busy, 2, 10**7, 128)
-    assert 200 < refused.value.needed <= 225
+        share_out(225, busy, 2, 10**7, 128)
+    assert 225 < refused.value.needed <= 240
 
 
 def test_a_plan_for_which_there_is_time_has_the_usual_numbers() -> None:
     fast = EmbeddingLoad(4361, 26_370, 38_592, 5000.0, 4000.0, searched=250, spent=10.0)
     budget = share_out(240, fast, 2, 10**7, 128)
     assert (budget.tight, budget.texts, budget.passages, budget.benched) == (False, None, 7232, 339)
-    assert (round(budget.measuring, 1), round(budget.last, 2)) == (123.5, 1.65)
+    assert (round(budget.measuring, 1), round(budget.last, 2)) == (123.8, 1.64)
+
+
+def test_searches_are_planned_by_the_length_of_passages_and_checkpoints_by_their_sample() -> None:
+    mixed = EmbeddingLoad(30_000, 1_500_000, 2_000_000, 20_000, 10_000, searched=5000)
+    longer = replace(mixed, passage_tokens=200.0)
+    assert longer.exact_seconds_per_passage == 0.02
+    assert longer.exact_seconds_per_text == mixed.exact_seconds_per_text == mixed.exact_seconds_per_passage
+    # 120,000 words of 150 each.
+    assert longer.dev_passages == pytest.approx(800)
+    assert replace(longer, searched=500).dev_passages == 500
+    short, long = (share_out(1800, load, 1, 10**7, 128) for load in (mixed, longer))
+    assert long.measuring > short.measuring + 60
+    assert long.last < short.last
 
 
 def test_the_benchmark_has_a_limit_that_is_at_least_what_is_planned_for_it() -> None:

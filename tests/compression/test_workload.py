@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_models import make_tiny_model
 
@@ -27,9 +28,13 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     artifact = split_documents.run(split_documents.Params(inputs=(str(path),)), work, SILENT)
     encoder = find_model(work, str(make_tiny_model(tmp_path / "teacher"))).load()
     load = measured_workload(artifact, encoder, SILENT, time.monotonic())
-    rows = [json.loads(line)["text"] for line in (artifact.path / "train.jsonl").open(encoding="utf-8")]
+    lines = [json.loads(line) for line in (artifact.path / "train.jsonl").open(encoding="utf-8")]
+    rows = [line["text"] for line in lines]
     assert load.texts == len(rows)
     assert load.words == sum(len(row.split()) for row in rows)
+    passages = [line["text"] for line in lines if line["kind"] == "passage"]
+    assert 0 < len(passages) < len(rows)
+    assert load.passage_tokens == pytest.approx(np.mean([len(ids) for ids in encoder.tokenize(passages)]))
     assert load.tokens == pytest.approx(sum(map(len, encoder.tokenize(rows))), abs=len(rows))
     assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
     assert load.seconds > 0
