@@ -175,7 +175,7 @@ def test_token_weights_beside_a_table_are_refused(student: StaticEncoder, tmp_pa
     modules = json.loads(path.read_text())
     pooling = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
     path.write_text(json.dumps([modules[0], pooling]))
-    with pytest.raises(InputError, match="one vector for each text already"):
+    with pytest.raises(InputError, match="is pooled already"):
         load_encoder(resolve(str(folder)))
 
 

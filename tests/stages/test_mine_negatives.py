@@ -356,7 +356,7 @@ def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs:
     with pytest.raises(InputError, match="no such file"):
         mine(work, tiny_model, pairs=pairs, corpus=tmp_path / "nowhere.txt")
     (tmp_path / "lines.txt").write_text("A dog runs.\nA cat sleeps.\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no columns"):
+    with pytest.raises(InputError, match="no known columns"):
         mine(work, tiny_model, pairs=tmp_path / "lines.txt")
     with pytest.raises(MissingArtifactError, match="no sentences with triplets"):
         mine(work, tiny_model)
