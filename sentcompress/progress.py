@@ -116,6 +116,10 @@ class SilentReporter:
 SILENT: Reporter = SilentReporter()
 
 
+# Seconds over the time that are told; to check finished stages again takes less.
+TOLD_OVER = 60.0
+
+
 class Overview(SilentReporter):
     """Passes on steps, progress and warnings, each once, but neither notes nor details of the training.
 
@@ -132,11 +136,14 @@ class Overview(SilentReporter):
         self.recorded = reporter.recorded  # type: ignore[method-assign]
 
     def step(self, message: str) -> None:
-        self._reporter.step(f"{message}, {self._left()}" if self._ends is not None else message)
+        self._reporter.step(", ".join((message, *self._left())))
 
-    def _left(self) -> str:
-        left = (self._ends or 0.0) - time.monotonic()
-        return f"about {told_time(left)} left in all" if left > 0 else f"{told_time(-left)} over the time of the plan"
+    def _left(self) -> Iterator[str]:
+        left = self._ends - time.monotonic() if self._ends is not None else 0.0
+        if left > 0:
+            yield f"about {told_time(left)} left in all"
+        elif left < -TOLD_OVER:
+            yield f"{told_time(-left)} over the time of the plan"
 
     def warn(self, message: str) -> None:
         if message not in self._warned:

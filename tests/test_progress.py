@@ -47,4 +47,10 @@ def test_an_overview_that_has_an_end_tells_the_time_that_is_left() -> None:
     watched = _Watched()
     Overview(watched, ends=time.monotonic() + 300.5).step("stage 1 of 2")
     Overview(watched, ends=time.monotonic() - 180).step("stage 2 of 2")
-    assert watched.notes == ["stage 1 of 2, about 5 min left in all", "stage 2 of 2, 3 min over the time of the plan"]
+    # A second call of a finished plan has no time left, and takes seconds.
+    Overview(watched, ends=time.monotonic() - 8).step("stage 2 of 2")
+    assert watched.notes == [
+        "stage 1 of 2, about 5 min left in all",
+        "stage 2 of 2, 3 min over the time of the plan",
+        "stage 2 of 2",
+    ]
