@@ -26,6 +26,8 @@ VECTORS = ".npy"
 # How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
 # `mse-minilm`.
 ALIKE = 0.85
+# INPUT=WEIGHT of inputs that are named by another option, too.
+SHARE = "share"
 # Only the user can set this option.
 TRUST = "trust-remote-code"
 
@@ -99,6 +101,8 @@ def _faults_of_documents(stages: Sequence[Stage], known: Known) -> list[str]:
         makers = known.makers(DOCUMENTS)
         earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
         for option, given in stage.values.items():
+            if option == SHARE:
+                continue
             for name in given if isinstance(given, list) else [given]:
                 if not isinstance(name, str) or not names_documents(name) or [*placeholders(name)]:
                     continue

@@ -175,6 +175,8 @@ def test_a_name_that_nothing_makes_is_refused_before_the_first_stage() -> None:
 def test_documents_in_place_of_a_file_have_to_be_made_before() -> None:
     split = {"command": "split-documents", "inputs": ["a.jsonl"], "name": "own"}
     assert not plan(split, {"command": "augment", "inputs": ["documents/own"]})[1]
+    weighed = {"command": "augment", "inputs": ["documents/own"], "words": 9, "share": ["documents/own=2"]}
+    assert not plan(split, weighed)[1]
     _, faults = plan(split, {"command": "augment", "inputs": ["documents/onw"]}, known=EMPTY)
     assert faults == ["stage 2 (augment): no earlier stage makes inputs = 'documents/onw'; made before: 'own'"]
 
