@@ -1,4 +1,4 @@
-"""A `documents` artifact written by hand: passages and queries that were held out, without judgements."""
+"""Documents written by hand: a `documents` artifact without judgements, and a folder with files that cannot be read."""
 
 from __future__ import annotations
 
@@ -49,3 +49,12 @@ def make_documents(
         with build.write("held-out") as folder:
             write_held_out(folder, passages, queries)
         return build.finish({"passages": len(passages), "held_out_queries": len(queries)})
+
+
+def folder_with_unreadable(folder: Path, text: str) -> Path:
+    """A folder with a.txt, which holds the text, b.txt, which is not UTF-8, and an empty file."""
+    folder.mkdir()
+    (folder / "a.txt").write_text(text)
+    (folder / "b.txt").write_bytes("Größe".encode("latin-1"))
+    (folder / "empty.txt").touch()
+    return folder

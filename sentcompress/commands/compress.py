@@ -77,9 +77,9 @@ class Params(Options):
     def faults(self) -> list[str]:
         faults = ["name at least one file or folder of documents"] if not self.inputs else []
         faults += [
-            f"{'standard input' if one == '-' else one} can be read only once, and the documents are read twice; save "
+            f"{'standard input' if one == '-' else one} can be read only once, and texts are read more than once; save "
             "them to a file"
-            for one in self.inputs
+            for one in (*self.inputs, *self.general_text)
             if one == "-" or Path(one).is_fifo()
         ]
         faults += [f"{one}: no such file or folder" for one in self.inputs if _is_missing(one)]

@@ -26,8 +26,6 @@ VECTORS = ".npy"
 # How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
 # `mse-minilm`.
 ALIKE = 0.85
-# INPUT=WEIGHT of inputs that are named by another option, too.
-SHARE = "share"
 # Only the user can set this option.
 TRUST = "trust-remote-code"
 
@@ -100,9 +98,8 @@ def _faults_of_documents(stages: Sequence[Stage], known: Known) -> list[str]:
     for place, stage in enumerate(stages):
         makers = known.makers(DOCUMENTS)
         earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
-        for option, given in stage.values.items():
-            if option == SHARE:
-                continue
+        for option, key in known.keys(stage.command).items():
+            given = stage.values.get(option) if key.opt.affects == "input" else None
             for name in given if isinstance(given, list) else [given]:
                 if not isinstance(name, str) or not names_documents(name) or [*placeholders(name)]:
                     continue

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
-from search_documents import make_documents
+from search_documents import folder_with_unreadable, make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 import sentcompress
@@ -404,11 +404,7 @@ def test_the_command_line(tmp_path: Path, tiny_model: Path, capsys: pytest.Captu
 def test_files_that_cannot_be_read_are_left_out_of_vectors_with_ids(
     tmp_path: Path, work: WorkDirectory, tiny_model: Path
 ) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "a.txt").write_text(TEXTS[0])
-    (folder / "b.txt").write_bytes("Größe".encode("latin-1"))
-    (folder / "empty.txt").touch()
+    folder = folder_with_unreadable(tmp_path / "docs", TEXTS[0])
     with pytest.raises(InputError, match="not UTF-8"):
         encode(work, tiny_model, str(folder), tmp_path / "vectors")
     assert encode(work, tiny_model, str(folder), tmp_path / "vectors", skip_bad=True).rows == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from beir import write_jsonl
 from listening import Listener
-from search_documents import make_documents
+from search_documents import folder_with_unreadable, make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
@@ -361,11 +361,7 @@ def test_a_changed_index_is_refused(work: WorkDirectory, collection: Path, tiny_
 def test_a_folder_is_searched_without_the_files_that_cannot_be_read(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "a.txt").write_text(TEXTS[0])
-    (folder / "b.txt").write_bytes("Größe".encode("latin-1"))
-    (folder / "empty.txt").touch()
+    folder = folder_with_unreadable(tmp_path / "docs", TEXTS[0])
     (folder / "c.pdf").touch()
     with pytest.raises(InputError, match="not UTF-8"):
         search(work, TEXTS[0], collection=str(folder), model=str(tiny_model))
