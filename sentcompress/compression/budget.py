@@ -28,8 +28,8 @@ LEAST_PASSAGES, MOST_PASSAGES = 1000, 20_000
 TIGHT_TEXTS, TIGHT_PASSAGES = 500, 300
 # Training passages that a quantizer is fitted on, and sentences of the benchmark.
 FITTED, BENCHED, LEAST_BENCHED = 20_000, 1000, 100
-# Passes of `bench` over its sentences with one runtime: the rounds and one to warm up; runtimes of the teacher.
-PASSES, RUNTIMES = 4, 2
+# Passes of `bench` over its sentences with one runtime: the rounds and one to warm up.
+PASSES = 4
 # How long a student takes to encode, as a share of the teacher's time: with a third of its layers, and a margin.
 STUDENT_COST = 0.5
 
@@ -257,7 +257,8 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
         passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
     raced = candidates if candidates > 1 else 0
     stages = STAGE * (OTHER_STAGES + 2 * trials + raced + 4 * bool(candidates))
-    sentence = PASSES * RUNTIMES * (1 + 2 * STUDENT_COST) * each
+    # The teacher and the export in torch, and the graph of the export.
+    sentence = PASSES * (1 + 2 * STUDENT_COST) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
     timed = min(benched, load.texts) * sentence
     timed = _between(min(timed, BENCH * seconds), timed, ease)
