@@ -10,7 +10,7 @@ from sentcompress.corpora.search_texts import DEV_PASSAGES, DEV_WORDS
 # Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
 EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
 # Seconds of a stage besides its main work: loading, reading, tokenising, writing.
-STAGE = 6.0
+STAGE = 3.0
 # Stages besides training and the searches of candidates: embedding, quantizer, export, its search, bench.
 OTHER_STAGES = 6
 # Seconds to fit number formats, and to export graphs and calibrate them.
