@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import random
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from running import RESULTS, machine, sentcompress
+from running import RESULTS, sentcompress
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.store import WorkDirectory
@@ -95,9 +94,6 @@ def collect(work: Path, target: Path) -> None:
     for picture in (Path(figure["png"]) for figure in document["figures"]):
         shutil.copy(picture, target / picture.name)
     shutil.copy(page.with_suffix(".md"), target / "report.md")
-    # Paths of the machine are of no use to a reader.
-    kept = {key: document[key] for key in ("tables", "missing", "left_out")}
-    (target / "tables.json").write_text(json.dumps({"machine": machine(), **kept}, indent=1) + "\n", encoding="utf-8")
     used = {source["reference"] for table in document["tables"] for source in table["sources"]}
     for reference in sorted(reference for reference in used if reference.startswith("evaluations/")):
         name = reference.removeprefix("evaluations/")

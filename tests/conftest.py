@@ -7,13 +7,17 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import warm
 from hypothesis import HealthCheck, settings
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.store import WorkDirectory
+
+if TYPE_CHECKING:
+    from sentcompress.models.encoder import Encoder
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # On a busy machine one example can take longer than the fifth of a second that is allowed by default.
@@ -63,6 +67,12 @@ def pytest_collection_finish() -> None:
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a tiny random sentence encoder: 2 layers, 32 wide, at most 64 tokens."""
     return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
+
+
+@pytest.fixture
+def encoder(tiny_model: Path) -> Encoder:
+    """The same, loaded for one test."""
+    return load_model(tiny_model)
 
 
 @pytest.fixture

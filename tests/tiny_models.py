@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch.nn import Module
 
+    from sentcompress.models.encoder import Encoder
+
 WORDS = """
     the a man woman child dog cat horse bird car road river city house tree market guitar song game ball book
     teacher doctor farmer plays rides reads sings walks runs eats sleeps buys sells paints in on near under with
@@ -55,6 +57,14 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     encoder = TransformerEncoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
     save_encoder(encoder.eval(), folder)
     return folder
+
+
+def load_model(folder: Path) -> Encoder:
+    """The encoder in a folder."""
+    from sentcompress.models.layout import load_encoder
+    from sentcompress.models.sources import resolve
+
+    return load_encoder(resolve(str(folder)))
 
 
 def make_plain(folder: Path, model: Path) -> Path:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
+from sentcompress.evaluation.registry import command_for
 from sentcompress.plain_text import shell_word
-from sentcompress.reporting.score_section import measuring
 from sentcompress.store import METHOD_OF, Artifact
 
 TRAINING = (
@@ -38,20 +38,20 @@ def _average(artifact: Artifact, call: Call) -> str:
     parts = [f"{share:.0%} {model}" for share, model in zip(facts["shares"], facts["models"], strict=True)]
     shown = {"average of": ", ".join(parts), "parameters": facts["parameters"], "dimension": facts["dimension"]}
     render.print_facts(shown, artifact.reference)
-    return measuring("fidelity", artifact.name, call.work)
+    return command_for("fidelity", artifact.name, call.work)
 
 
 def _distill(artifact: Artifact, call: Call) -> str:
     """Show the student and its training."""
     render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
-    return measuring("fidelity", artifact.name, call.work)
+    return command_for("fidelity", artifact.name, call.work)
 
 
 def _finetune(artifact: Artifact, call: Call) -> str:
     """Show the model and its training."""
     shown = {"started from": artifact.facts[METHOD_OF], **{key: artifact.facts[key] for key in FINETUNE}}
     render.print_facts(shown, artifact.reference)
-    return measuring("fidelity", artifact.name, call.work)
+    return command_for("fidelity", artifact.name, call.work)
 
 
 def _fit_pca(artifact: Artifact, call: Call) -> str:
@@ -128,7 +128,7 @@ def _weigh_tokens(artifact: Artifact, call: Call) -> str:
     facts = artifact.facts
     shown = {"mean weight": f"{facts['mean_weight']:.3f}", "lowest weights": " ".join(facts["lightest"])}
     render.print_facts(shown, artifact.reference)
-    return measuring("fidelity", artifact.name, call.work)
+    return command_for("fidelity", artifact.name, call.work)
 
 
 def _whiten(artifact: Artifact, call: Call) -> str:
@@ -137,7 +137,7 @@ def _whiten(artifact: Artifact, call: Call) -> str:
     kept = f"{facts['dimension']} of {facts['model_dimension']} dimensions"
     shown = {"kept": kept, "explained variance": f"{facts['explained_variance']:.2%}", "sample": facts["sample"]}
     render.print_facts(shown, artifact.reference)
-    return measuring("fidelity", artifact.name, call.work)
+    return command_for("fidelity", artifact.name, call.work)
 
 
 SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {

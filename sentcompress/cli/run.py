@@ -8,12 +8,12 @@ from typing import Any
 from sentcompress.cli import render
 from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say
+from sentcompress.evaluation.registry import command_for
 from sentcompress.numeric import signed
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.recipes.measured import Measured
 from sentcompress.recipes.plan import Plan
 from sentcompress.recipes.rows import Row
-from sentcompress.reporting.score_section import measuring
 from sentcompress.stages.run import Done, Outcome
 from sentcompress.store import Artifact
 
@@ -65,7 +65,7 @@ def _model_made(made: Sequence[Artifact], call: Call) -> str | None:
     model = next(artifact for artifact in reversed(made) if artifact.manifest["kind"] == of)
     say(f"Model: {model.path if of == 'exports' else model.path / 'model'}")
     if "evaluations" not in kinds:
-        return measuring("fidelity", model.name if of == "students" else model.reference, call.work)
+        return command_for("fidelity", model.name if of == "students" else model.reference, call.work)
     if of == "students":
         return f"sentcompress export --model {shell_word(model.name)} --work {shell_word(call.work)}"
     return f"sentcompress report --work {shell_word(call.work)}"

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import (
+    CUTOFF,
     Bootstrap,
     Compare,
     Device,
@@ -20,9 +21,6 @@ from sentcompress.commands.shared import (
     Similarity,
     unable_to_search,
 )
-
-# The smallest depth: metrics are cut off at 10.
-CUTOFF = 10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,10 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 PLAIN_STORES = ("float32", "float16")
 A_MODEL = "teacher, a student or export, a published student such as general-9m, embedded, a folder, or a hub name"
 
-# Fewer passages are all found among the first ten results.
-LEAST_PASSAGES = 11
+# Metrics of search results count the first ten.
+CUTOFF = 10
+# Fewer passages are all found among them.
+LEAST_PASSAGES = CUTOFF + 1
 NEWEST_STUDENT = "the newest student"
 
 Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
@@ -153,7 +155,11 @@ class Reading(Options):
 
     format: Annotated[
         str | None,
-        Opt("Format of the inputs: jsonl, csv, tsv, parquet or text.", default="from name and content"),
+        Opt(
+            "Format of the inputs: jsonl, csv, tsv, parquet or text.",
+            choices="sentcompress.corpora.readers:FORMATS",
+            default="from name and content",
+        ),
     ] = None
     column: Annotated[
         tuple[str, ...],
@@ -214,15 +220,7 @@ def no_file(field: str, path: Path) -> list[str]:
 
 
 def faults_of_inputs(params: Any) -> list[str]:
-    """The faults of `inputs` and of the format of a command with Reading.
-
-    Raises:
-        UsageError: for an unknown format.
-    """
-    from sentcompress.corpora.readers import check_format
-
-    if params.format:
-        check_format(params.format)
+    """The faults of `inputs` of a command with Reading."""
     faults = [] if params.inputs else ["name at least one file, folder or data set, or - for standard input"]
     if params.inputs.count(STDIN) > 1:
         faults.append("standard input (-) can be read only once")

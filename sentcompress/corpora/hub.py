@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed, require
-from sentcompress.models.sources import GATED
+from sentcompress.models.sources import GATED, network_errors
 
 CHOICES = "check the path; without a network, give a folder, or a file: jsonl, csv, tsv, parquet or text"
 
@@ -58,7 +57,7 @@ class HubInput:
                 # A column `split` would be read as in AllNLI.tsv; here the split is already chosen.
                 named.pop("split", None)
                 yield number, named
-        except _network_errors() as error:
+        except network_errors() as error:
             raise _unreachable(self.name, error) from None
 
 
@@ -80,7 +79,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
         raise InputError(f"no file or folder {name} here, and no data set of that name on the hub", CHOICES) from None
     except errors.OfflineModeIsEnabled:
         raise InputError(f"no file or folder {name} here, and the hub is disabled (offline)", CHOICES) from None
-    except _network_errors() as error:
+    except network_errors() as error:
         raise _unreachable(name, error) from None
     check_installed("datasets")
     return HubInput(name, config, str(found.sha), options)
@@ -94,14 +93,8 @@ def _load(name: str, config: str | None, revision: str, split: str) -> Any:
         # A configuration or split that is missing or unknown: the library's message lists the existing ones.
         reason = " ".join(str(error).split())
         raise InputError(f"the data set {name} cannot be read: {reason}", "use `config` and `split`") from None
-    except _network_errors() as error:
+    except network_errors() as error:
         raise _unreachable(name, error) from None
-
-
-def _network_errors() -> tuple[type[Exception], ...]:
-    """What is raised if the hub cannot be reached; the errors of its HTTP library are not OSErrors."""
-    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
-    return (OSError, *(library.HTTPError for library in libraries))
 
 
 def _label_names(data: Any) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refu
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
 from sentcompress.corpora.text_files import BadRecords, open_lines, refuse_foreign
-from sentcompress.errors import InputError, UsageError, did_you_mean
+from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet", "text")
@@ -111,12 +111,6 @@ def records_of(
         yield record
     if others and not found:
         raise InputError(f"{name} has no rows of split {options.split!r}", f"its splits: {listed(sorted(others))}")
-
-
-def check_format(name: str) -> None:
-    """Raise UsageError for an unknown format."""
-    if name not in FORMATS:
-        raise UsageError(f"unknown format {name!r}", did_you_mean(name, FORMATS))
 
 
 def find_format(source: ByteSource, requested: str | None) -> str:

@@ -144,16 +144,7 @@ def agreement(
             "edges": [round(float(edge), 4) for edge in edges],
             **{role: histogram(of, edges) for role, of in similar.items()},
         },
-        "disagreements": [
-            {
-                "first": texts[pair.first],
-                "second": texts[pair.second],
-                "model": pair.model,
-                "compare": pair.compare,
-                "gap": pair.gap,
-            }
-            for pair in found
-        ],
+        "disagreements": [{**vars(pair), "first": texts[pair.first], "second": texts[pair.second]} for pair in found],
     }
 
 

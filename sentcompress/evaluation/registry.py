@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sentcompress.evaluation.metrics import (
     FIRST_FOUND,
@@ -20,6 +21,7 @@ from sentcompress.evaluation.metrics import (
     SEARCH_TIME,
     SIMILARITIES,
 )
+from sentcompress.plain_text import shell_word
 
 
 @dataclass(frozen=True)
@@ -104,3 +106,9 @@ EVALUATIONS: Mapping[str, EvaluationKind] = {
         beside=(LATENCY_P50, PEAK_MEMORY, PASS_SECONDS),
     ),
 }
+
+
+def command_for(name: str, model: str, work: Path | str | None) -> str:
+    """The command that runs this evaluation for a model; `work=None` stands for the default work directory."""
+    place = "" if work is None else f" --work {shell_word(work)}"
+    return f"sentcompress {EVALUATIONS[name].command.format(model=shell_word(model))}{place}"

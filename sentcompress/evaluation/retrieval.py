@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexPlan, IndexSettings, plan_index
 from sentcompress.evaluation.metrics import (
@@ -27,14 +28,7 @@ from sentcompress.evaluation.metrics import (
     SEARCH_TIME,
     recall_at,
 )
-from sentcompress.evaluation.ranking import (
-    CUTOFF,
-    Floats,
-    Grades,
-    in_order,
-    overlap,
-    scores_of_queries,
-)
+from sentcompress.evaluation.ranking import Floats, Grades, in_order, overlap, scores_of_queries
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Difference, Recorder, share_kept
 from sentcompress.evaluation.stats import Resampling, mean_interval, paired_mean_interval
 from sentcompress.evaluation.timing import alternate, percentiles

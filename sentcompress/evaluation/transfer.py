@@ -37,13 +37,11 @@ class Prediction:
     Attributes:
         predicted: [N] class numbers.
         chosen: the selected C of each outer fold.
-        grid: the values of C tried.
         unfinished: fits that stopped at `MAX_ITERATIONS`.
     """
 
     predicted: Labels
     chosen: tuple[float, ...]
-    grid: tuple[float, ...]
     unfinished: int = 0
 
 
@@ -78,7 +76,7 @@ class Classifiers:
         self._fitted = fitted
         self._unfinished = 0
 
-    def nested(self, examples: Examples, grid: Sequence[float] = NESTED_GRID) -> Prediction:
+    def nested(self, examples: Examples) -> Prediction:
         """Nested cross-validation: each fold is predicted by a classifier fitted on the others; inner folds select C.
 
         Raises:
@@ -88,28 +86,26 @@ class Classifiers:
         predicted = np.empty_like(examples.labels)
         chosen = []
         for train, test in self._split(examples):
-            best = self._best_by_folds(train, grid)
+            best = self._best_by_folds(train, NESTED_GRID)
             predicted[test] = self._fit(train, best).predict(examples.features[test])
             chosen.append(best)
-        return Prediction(predicted, tuple(chosen), tuple(grid), self._unfinished)
+        return Prediction(predicted, tuple(chosen), self._unfinished)
 
-    def on_test(self, train: Examples, test: Floats, grid: Sequence[float] = SPLIT_GRID) -> Prediction:
+    def on_test(self, train: Examples, test: Floats) -> Prediction:
         """Predict a test split; C is selected by cross-validation on the training split.
 
         Raises:
             UndefinedError: if a class has fewer examples than there are folds.
         """
         self._unfinished = 0
-        best = self._best_by_folds(train, grid)
-        return Prediction(self._fit(train, best).predict(test), (best,), tuple(grid), self._unfinished)
+        best = self._best_by_folds(train, SPLIT_GRID)
+        return Prediction(self._fit(train, best).predict(test), (best,), self._unfinished)
 
-    def on_test_by_dev(
-        self, train: Examples, dev: Examples, test: Floats, grid: Sequence[float] = NESTED_GRID
-    ) -> Prediction:
+    def on_test_by_dev(self, train: Examples, dev: Examples, test: Floats) -> Prediction:
         """Predict a test split; C is selected on the dev split, and only the training split is fitted."""
         self._unfinished = 0
-        best = _best(grid, [self._path(train, dev, grid)])
-        return Prediction(self._fit(train, best).predict(test), (best,), tuple(grid), self._unfinished)
+        best = _best(NESTED_GRID, [self._path(train, dev, NESTED_GRID)])
+        return Prediction(self._fit(train, best).predict(test), (best,), self._unfinished)
 
     def _split(self, examples: Examples) -> list[tuple[Examples, npt.NDArray[np.int64]]]:
         """Stratified folds: training examples and the held-out rows."""

@@ -14,7 +14,7 @@ from sentcompress.plain_text import markdown
 
 
 def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
-    """How to encode with the exported folder, with sentence-transformers and, if there are graphs, without PyTorch.
+    """How to encode with the exported folder: with sentence-transformers, and with its graphs if it has any.
 
     Args:
         facts: of the export.
@@ -42,8 +42,12 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
             "The vectors are not normalised. For a vector store that ranks by inner product, use "
             "`encode(..., normalize_embeddings=True)`, also with `truncate_dim`."
         )
-    if "onnx" not in facts["formats"]:
-        return
+    if "onnx" in facts["formats"]:
+        yield from _graph_usage(encoder, int8="int8" in facts["formats"])
+
+
+def _graph_usage(encoder: Encoder, *, int8: bool) -> Iterator[str]:
+    """How to encode without PyTorch."""
     yield (
         "Without PyTorch: the ONNX graphs take tokens and return normalised embeddings; pooling, dense layers and "
         "normalisation are included. They are not named `model.onnx`, because software that looks for that name "
@@ -64,8 +68,7 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
             'tokenizer = Tokenizer.from_file("tokenizer.json")',
             f"tokenizer.enable_truncation({text.max_length}{side})",
             f"tokenizer.enable_padding({_padding(encoder.tokenizer)})",
-            f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")'
-            + (f"  # or {INT8_FILE}" if "int8" in facts["formats"] else ""),
+            f'session = onnxruntime.InferenceSession("{FLOAT32_FILE}")' + (f"  # or {INT8_FILE}" if int8 else ""),
             'texts = ["A man plays the guitar.", "Two dogs run."]',
             f"encoded = tokenizer.encode_batch({given})",
             "inputs = {",

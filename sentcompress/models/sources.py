@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,9 +219,15 @@ def _download(name: str, revision: str | None) -> Path:
         raise InputError(f"{name} is gated on the hub", GATED) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", _offline_hint()) from None
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, *network_errors()) as error:
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
+
+
+def network_errors() -> tuple[type[Exception], ...]:
+    """What is raised if the hub cannot be reached; the HTTP library has errors that are no OSErrors."""
+    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
+    return (OSError, *(library.HTTPError for library in libraries))
 
 
 def embedded_instead() -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.models.sources import EMBEDDED_LABEL, GATED, embedded_instead
+from sentcompress.models.sources import EMBEDDED_LABEL, GATED, embedded_instead, network_errors
 
 # Seconds to wait for an answer of the hub.
 TIMEOUT = 10.0
@@ -61,7 +60,7 @@ class HubLookup:
             raise InputError(f"{known}, which the hub does not have", hint) from None
         except errors.OfflineModeIsEnabled:
             self._unreachable = "the hub is disabled (offline)"
-        except _network_errors() as error:
+        except network_errors() as error:
             self._unreachable = f"the hub cannot be reached ({type(error).__name__})"
         if self._unreachable:
             cache = "it is not in the hub's cache, and " if what == MODEL else ""
@@ -77,11 +76,3 @@ def _is_cached(name: str, revision: str | None) -> bool:
     except (errors.LocalEntryNotFoundError, errors.HFValidationError):
         return False
     return any(path.is_file() for pattern in WEIGHTS for path in folder.rglob(pattern))
-
-
-def _network_errors() -> tuple[type[Exception], ...]:
-    """What is raised if the hub cannot be reached or answers with an error; not all of them are OSErrors."""
-    from huggingface_hub import errors
-
-    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
-    return (OSError, errors.HfHubHTTPError, *(library.HTTPError for library in libraries))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.spelling import DEFAULT_WORK
 from sentcompress.evaluation.metrics import METRICS
-from sentcompress.evaluation.registry import EVALUATIONS
+from sentcompress.evaluation.registry import EVALUATIONS, command_for
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
 from sentcompress.evaluation.tables import table_of_models
-from sentcompress.plain_text import shell_word
 from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
 
@@ -77,12 +75,6 @@ def sources(found: Sequence[Evaluation]) -> list[Source]:
     return [Source.of(evaluation.artifact) for evaluation in found]
 
 
-def measuring(name: str, model: str, work: Path | str | None) -> str:
-    """The command that runs this evaluation for a model; `work=None` stands for the default work directory."""
-    place = "" if work is None else f" --work {shell_word(work)}"
-    return f"sentcompress {EVALUATIONS[name].command.format(model=shell_word(model))}{place}"
-
-
 def missing(evidence: Evidence, name: str) -> list[str]:
     """A command for each student or guest that lacks this evaluation, except for the candidates of compressions."""
     seen = {model["reference"] for evaluation in evidence.of_kind(name) for model in evaluation.models.values()}
@@ -91,4 +83,4 @@ def missing(evidence: Evidence, name: str) -> list[str]:
     students = [student.artifact.reference for student in evidence.students]
     about = [reference for reference in students if reference not in made] + sorted(evidence.guests)
     lacking = [re.sub("^(students/|model:)", "", reference) for reference in about if reference not in seen]
-    return [measuring(name, model, work) for model in lacking]
+    return [command_for(name, model, work) for model in lacking]

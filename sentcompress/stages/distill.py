@@ -28,11 +28,10 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import SentenceData, pad_id, tokenised
+from sentcompress.training.data import SentenceData, pad_id
 from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs
-from sentcompress.training.job import CHECKPOINTS, TrainingJob, fitted, make_method, train, training_request
-from sentcompress.training.residence import Residence
+from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
@@ -156,7 +155,7 @@ class _Distillation:
         table = SentenceTable(self.inputs.sentences.path)
         with self.reporter.phase("loading the student"):
             encoder = self._start(table, build, device)
-        settings = fitted(params.settings(self.student.size), encoder)
+        prepared = Preparation(params, encoder, self.student.size, build, self.reporter, ranks)
         needs = params.find_method().needs_with(options)
         domains = table.domains() if "domains" in needs else None
         if domains is not None and not domains.any():
@@ -164,7 +163,6 @@ class _Distillation:
                 f"{self.inputs.sentences.reference} has only one domain, so {params.method_name} weights all "
                 "sentences by one prototype (sentcompress augment --domain COLUMN)"
             )
-        residence = Residence(device, self.reporter)
         supplied = supply(
             needs,
             encoder,
@@ -172,28 +170,16 @@ class _Distillation:
             domains=domains,
             tensors=self._projection(),
             input_layer=int(options.get("layer", 0)),
-            residence=residence,
+            residence=prepared.residence,
             trust_remote_code=params.trust_remote_code,
         )
         # Heads start from random values.
-        torch.manual_seed(settings.seed)
+        torch.manual_seed(params.seed)
         method = make_method(params, supplied.shapes)
         self._warn_of_new_dimensions(encoder, method)
-        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
-        residence.tell()
-        return TrainingJob(
-            params=params,
-            encoder=encoder,
-            method=method,
-            data=SentenceData(self.inputs.sentences.reference, table, tokens, supplied.fields, pad_id(encoder), method),
-            views=supplied.views,
-            settings=settings,
-            hyperparameters=params.hyperparameters(self.student.size),
-            facts=self._facts(options),
-            build=build,
-            reporter=self.reporter,
-            ranks=ranks,
-        )
+        name, tokens = self.inputs.sentences.reference, prepared.tokens(table)
+        data = SentenceData(name, table, tokens, supplied.fields, pad_id(encoder), method)
+        return prepared.job(method, data, supplied.views, self._facts(options))
 
     def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:
         """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from sentcompress.commands.eval_search import ALL, Params
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.search_texts import (
     SearchSource,
     SearchTexts,
@@ -19,7 +20,6 @@ from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
-from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.search_fidelity import GRADING, GoldRanking, Values

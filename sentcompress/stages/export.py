@@ -89,17 +89,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             if calibration is not None:
                 facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
                 facts["bytes"] = _sizes(build, facts["bytes"])
-            readers = {
-                name: verification.BoundedReader(
-                    one.open(encoder, build.path, trust_remote_code=params.trust_remote_code), encoder.tokenize
-                )
-                for name, one in formats.items()
-            }
-            facts["checked"] = verification.verify_formats(encoder, texts, formats, readers, reporter)
-            if params.float16:
-                expected = verification.encoder_vectors(encoder, texts)
-                check_own_loader(build.path, texts, expected, trust_remote_code=params.trust_remote_code)
-            facts["sts"] = [_score(found, formats, readers) for found in sets]
+            facts |= _verify(params, build, encoder, formats, texts, sets, reporter)
             task.advance()
             teacher, found = teacher_of(model, lineage), evaluations_of(work, measured, lineage, reporter)
             card = Card(
@@ -251,6 +241,29 @@ def _write(
         "formats": {name: {"title": one.title, "files": written[name]} for name, one in formats.items()},
         "bytes": _sizes(build, sorted(shown)),
     }
+
+
+def _verify(
+    params: Params,
+    build: Build,
+    encoder: Encoder,
+    formats: Mapping[str, Format],
+    texts: list[str],
+    sets: Sequence[StsSet],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Read every format back and compare its vectors with the model's; returns this and its scores on the STS sets."""
+    readers = {
+        name: verification.BoundedReader(
+            one.open(encoder, build.path, trust_remote_code=params.trust_remote_code), encoder.tokenize
+        )
+        for name, one in formats.items()
+    }
+    checked = verification.verify_formats(encoder, texts, formats, readers, reporter)
+    if params.float16:
+        expected = verification.encoder_vectors(encoder, texts)
+        check_own_loader(build.path, texts, expected, trust_remote_code=params.trust_remote_code)
+    return {"checked": checked, "sts": [_score(found, formats, readers) for found in sets]}
 
 
 def _sizes(build: Build, files: Iterable[str]) -> dict[str, int]:

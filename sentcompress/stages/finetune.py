@@ -16,7 +16,6 @@ from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.triplets import TripletMethod
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, model_size
 from sentcompress.models.names import TEACHER
@@ -24,12 +23,10 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory
-from sentcompress.training.data import pad_id, tokenised
+from sentcompress.training.data import pad_id
 from sentcompress.training.inputs import embedding
-from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
-from sentcompress.training.residence import Residence
+from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
-from sentcompress.training.settings import Settings
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews
@@ -116,35 +113,21 @@ class _Finetuning:
         torch.manual_seed(params.seed)
         encoder = self.model.load(params.pooling)
         encoder.normalize = True
-        size = model_size(self.model.source)
-        settings = fitted(params.settings(size), encoder)
+        prepared = Preparation(params, encoder, model_size(self.model.source), build, self.reporter, ranks)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
-        data = self._data(encoder, settings, build, ranks)
-        torch.manual_seed(settings.seed)
+        data = self._data(prepared)
+        torch.manual_seed(params.seed)
         hidden, teacher = encoder.hidden_size, int(self.vectors.facts["dimension"]) if self.vectors else 0
         shapes = Shapes(encoder.dimension, teacher, hidden=hidden, hard_negatives=data.hard_negatives)
         method = make_method(params, shapes)
         if options["dim"] and options["dim_start"] == "pca" and isinstance(method, TripletMethod):
-            self._start_from_axes(method, encoder, options["dim"], settings.seed)
-        return TrainingJob(
-            params=params,
-            encoder=encoder,
-            method=method,
-            data=data,
-            views=TripletViews(encoder, method.needs, layer),
-            settings=settings,
-            hyperparameters=params.hyperparameters(size),
-            facts=self._facts(options),
-            build=build,
-            reporter=self.reporter,
-            ranks=ranks,
-        )
+            self._start_from_axes(method, encoder, options["dim"], params.seed)
+        return prepared.job(method, data, TripletViews(encoder, method.needs, layer), self._facts(options))
 
-    def _data(self, encoder: Encoder, settings: Settings, build: Build, ranks: Ranks) -> TripletData:
+    def _data(self, prepared: Preparation) -> TripletData:
         table = SentenceTable(self.sentences.path)
-        residence = Residence(pick_device(self.params.device), self.reporter)
-        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
+        tokens = prepared.tokens(table)
         kept = None
         if self.vectors is not None:
             ordinary = self.work.get("sentences", self.vectors.input_of_kind("sentences"))
@@ -153,12 +136,10 @@ class _Finetuning:
                     f"{self.vectors.reference} was not made from {ordinary.reference} as it is now",
                     f"run: {embedding(ordinary, self.work)}",
                 )
-            beside = SentenceTable(ordinary.path)
-            kept_tokens = tokenised(encoder, settings, beside, build, self.reporter, ranks, "kept-tokens")
-            teacher = residence.vectors(VectorShards(self.vectors.path), "teacher vectors")
-            kept = KeptSentences(residence.tokens(kept_tokens), {"teacher": teacher}, settings)
-        residence.tell()
-        return TripletData(table.triplets(), tokens, pad_id(encoder), kept)
+            kept_tokens = prepared.tokens(SentenceTable(ordinary.path), "kept-tokens")
+            teacher = prepared.residence.vectors(VectorShards(self.vectors.path), "teacher vectors")
+            kept = KeptSentences(kept_tokens, {"teacher": teacher}, prepared.settings)
+        return TripletData(table.triplets(), tokens, pad_id(prepared.encoder), kept)
 
     def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:
         """Let the head begin with the principal axes of the student's vectors, on sentences of the table."""

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from sentcompress.commands.fit_quantizer import Params
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
 from sentcompress.encoding.embedder import Vectors
 from sentcompress.encoding.embedders import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.models.catalog import typed_name

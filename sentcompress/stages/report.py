@@ -10,6 +10,7 @@ from typing import Any
 
 from sentcompress.commands.report import Params
 from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
+from sentcompress.evaluation.registry import command_for
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
 from sentcompress.models.names import meaning_of
@@ -20,7 +21,6 @@ from sentcompress.reporting.evidence import Evidence, gather
 from sentcompress.reporting.markdown import render_markdown
 from sentcompress.reporting.page import render_page
 from sentcompress.reporting.parts import Chart, Report, Table
-from sentcompress.reporting.score_section import measuring
 from sentcompress.reporting.sections import compose
 from sentcompress.reporting.sections.compression import result_table
 from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of
@@ -47,7 +47,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
     if not lines:
         raise MissingArtifactError(
             f"there is no evaluation of the current {chosen}",
-            f"run: {measuring('fidelity', name, work.path)}",
+            f"run: {command_for('fidelity', name, work.path)}",
         )
     if any(line.teacher is None for line in lines):
         reporter.note("to compare with the teacher, run the evaluations with --compare teacher")

@@ -16,7 +16,6 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
 from sentcompress.models.shape import Size
@@ -24,9 +23,8 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
-from sentcompress.training.data import STATE, pad_id, tokenised
-from sentcompress.training.job import TrainingJob, fitted, make_method, train, training_request
-from sentcompress.training.residence import Residence
+from sentcompress.training.data import STATE, pad_id
+from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
@@ -106,14 +104,11 @@ class _Teaching:
         ranks.meet()
         torch.manual_seed(params.seed)
         encoder = self._start()
-        settings = fitted(params.settings(self.size), encoder)
+        prepared = Preparation(params, encoder, self.size, build, self.reporter, ranks)
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
-        residence = Residence(pick_device(self.params.device), self.reporter)
-        tokens = residence.tokens(tokenised(encoder, settings, table, build, self.reporter, ranks))
-        residence.tell()
-        data = TripletData(table.triplets(), tokens, pad_id(encoder))
+        data = TripletData(table.triplets(), prepared.tokens(table), pad_id(encoder))
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         method = make_method(params, shapes)
         facts = {
@@ -124,19 +119,7 @@ class _Teaching:
             "options": options,
             "triplets": len(data.triplets),
         }
-        return TrainingJob(
-            params=params,
-            encoder=encoder,
-            method=method,
-            data=data,
-            views=TripletViews(encoder, method.needs, layer),
-            settings=settings,
-            hyperparameters=params.hyperparameters(self.size),
-            facts=facts,
-            build=build,
-            reporter=self.reporter,
-            ranks=ranks,
-        )
+        return prepared.job(method, data, TripletViews(encoder, method.needs, layer), facts)
 
     @property
     def _with_head(self) -> bool:

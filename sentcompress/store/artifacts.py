@@ -126,25 +126,9 @@ class WorkDirectory(Lookup):
             partial, resumed = open_partial(request, target, force, reporter)
             build = Build(request, target, partial, None, resumed)
             build.check = lock.check
-            try:
-                with build.until_finished as until_finished:
-                    until_finished.enter_context(reporter.recorded(partial / PROGRESS))
-                    yield build
-            except UsageError:
-                atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
-                raise
-            except BusyError:
-                raise  # another process may have begun to build the same
-            except SentcompressError as error:
-                keep_failure(partial, error)
-                raise
-            except StoppedError as stop:
-                if partial.is_dir():  # otherwise the artifact is complete
-                    stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
-                raise
-            finally:
-                if partial.is_dir() and is_empty(partial):
-                    atomic.remove(partial)  # nothing was written, so there is nothing to resume
+            with _kept_for_resuming(partial), build.until_finished as until_finished:
+                until_finished.enter_context(reporter.recorded(partial / PROGRESS))
+                yield build
 
     def _fresh(self, request: Request, reporter: Reporter) -> Artifact | None:
         """The finished, undamaged artifact of the same request, or None."""
@@ -205,6 +189,28 @@ class WorkDirectory(Lookup):
             raise InputError(
                 f"cannot create {folder}: a file is in the way", "name another folder with `work`"
             ) from None
+
+
+@contextmanager
+def _kept_for_resuming(partial: Path) -> Iterator[None]:
+    """Keep what a build has written if it fails, unless the same request would fail again or nothing was written."""
+    try:
+        yield
+    except UsageError:
+        atomic.remove(partial)  # a wrong request fails again, so there is nothing to resume
+        raise
+    except BusyError:
+        raise  # another process may have begun to build the same
+    except SentcompressError as error:
+        keep_failure(partial, error)
+        raise
+    except StoppedError as stop:
+        if partial.is_dir():  # otherwise the artifact is complete
+            stop.hint = stop.hint or (NOTHING_KEPT if is_empty(partial) else KEPT)
+        raise
+    finally:
+        if partial.is_dir() and is_empty(partial):
+            atomic.remove(partial)  # nothing was written, so there is nothing to resume
 
 
 def _check_request(request: Request) -> None:

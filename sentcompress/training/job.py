@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,7 +17,9 @@ from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.shape import Size
 from sentcompress.models.sources import MODEL_FOLDER
+from sentcompress.models.token_batches import TokenRows
 from sentcompress.plain_text import shell_word
 from sentcompress.process_memory import peak_memory
 from sentcompress.progress import Reporter
@@ -25,14 +28,15 @@ from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
 from sentcompress.store import LOG, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import STATE, TrainingData, pad_id
+from sentcompress.training.data import STATE, TrainingData, pad_id, tokenised
 from sentcompress.training.deploy import Deployed, deploy
 from sentcompress.training.dev import ELSEWHERE, Dev
 from sentcompress.training.loop import Training
+from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import Tokenize
+from sentcompress.training.token_cache import TextShards, Tokenize
 from sentcompress.training.views import Views
 
 CHECKPOINTS = f"{STATE}/checkpoints"
@@ -48,7 +52,7 @@ class TrainingJob:
     Attributes:
         params: the options of the command.
         encoder: the model to train.
-        settings: see `fitted`.
+        settings: see `Preparation`.
         hyperparameters: where the numbers are from, for the record.
         facts: what the command adds in front of the record.
     """
@@ -194,6 +198,57 @@ class TrainingJob:
         }
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """What every command that trains does with its model before the training.
+
+    Attributes:
+        params: the options of the command.
+        encoder: the model as it starts.
+        size: its size, which the recipe depends on.
+    """
+
+    params: TrainingOptions
+    encoder: Encoder
+    size: Size
+    build: Build
+    reporter: Reporter
+    ranks: Ranks
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The hyperparameters; the model may read less of a text than was asked for."""
+        asked: Settings = self.params.settings(self.size)
+        return replace(asked, max_length=min(asked.max_length, self.encoder.text.max_length))
+
+    @cached_property
+    def residence(self) -> Residence:
+        """Where tokens and teacher vectors are kept."""
+        return Residence(pick_device(self.params.device), self.reporter)
+
+    def tokens(self, table: TextShards, name: str = "tokens") -> TokenRows:
+        """The token ids of a sentence table, under a name in the build."""
+        made = tokenised(self.encoder, self.settings, table, self.build, self.reporter, self.ranks, name)
+        return self.residence.tokens(made)
+
+    def job(self, method: Method, data: TrainingData, views: Views, facts: Mapping[str, Any]) -> TrainingJob:
+        """The training run."""
+        self.residence.tell()
+        return TrainingJob(
+            params=self.params,
+            encoder=self.encoder,
+            method=method,
+            data=data,
+            views=views,
+            settings=self.settings,
+            hyperparameters=self.params.hyperparameters(self.size),
+            facts=facts,
+            build=self.build,
+            reporter=self.reporter,
+            ranks=self.ranks,
+        )
+
+
 def train(
     params: TrainingOptions,
     request: Request,
@@ -242,11 +297,6 @@ def training_request(
     known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
     own = params.name or name_part(name + params.suffix())
     return Request.of(params, own, {**inputs, **(dev.inputs if dev else {})}, known, **chosen)
-
-
-def fitted(settings: Settings, encoder: Encoder) -> Settings:
-    """The settings for a model, which may read less of a text than was asked for."""
-    return replace(settings, max_length=min(settings.max_length, encoder.text.max_length))
 
 
 def make_method(params: TrainingOptions, shapes: Shapes) -> Method:

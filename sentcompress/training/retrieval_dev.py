@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
 from sentcompress.errors import UsageError
-from sentcompress.evaluation.ranking import CUTOFF
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory, file_inputs

@@ -249,9 +249,7 @@ def test_a_developer_may_have_the_traceback(capsys: Captured, work: Path, monkey
 
 
 @pytest.mark.parametrize("arguments", [["--offline", "status"], ["status", "--offline"]])
-def test_offline_may_stand_anywhere(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, arguments: list[str]
-) -> None:
+def test_offline_may_stand_anywhere(work: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     with pytest.raises(SystemExit) as ended:
         main([*arguments, "--work", str(work)])

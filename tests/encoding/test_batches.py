@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_models import load_model
 
 from sentcompress.encoding import batches
 from sentcompress.encoding.batches import WindowProgress, plan_batches, prefetch, tokenized, windows
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.store.running import Counter
 
 
@@ -56,7 +55,7 @@ def test_a_few_texts_of_unlike_length_are_not_padded_to_the_longest() -> None:
 
 
 def test_duplicates_are_tokenised_once(tiny_model: Path) -> None:
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     window = tokenized(["a dog", "a cat", "a dog", ""], encoder.tokenize, encoder.padding)
     assert len(window.tokens) == 3
     assert list(window.places) == [0, 1, 0, 2]

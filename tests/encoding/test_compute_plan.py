@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,15 +12,8 @@ from sentcompress.errors import UsageError
 from sentcompress.models import dtype_trial
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def encoder(tiny_model: Path) -> Encoder:
-    return load_encoder(resolve(str(tiny_model)))
 
 
 @pytest.mark.parametrize(("speedup", "expected"), [(2.0, "bfloat16"), (1.05, "float32"), (0.03, "float32")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +10,9 @@ import pytest
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 
 TEXTS = ["the dog runs in the garden .", "the , .", "a man reads a book", "the dog runs in the garden .", ""]
 BARE = ["dog runs garden", "the , .", "man reads book", "dog runs garden", ""]
-
-
-@pytest.fixture
-def encoder(tiny_model: Path) -> Encoder:
-    return load_encoder(resolve(str(tiny_model)))
 
 
 def content(encoder: Encoder) -> ContentWords:

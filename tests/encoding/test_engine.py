@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pytest
 import torch
 from static_encoder import make_static_encoder
-from tiny_models import WORDS, make_roberta, make_sentences, make_tiny_model
+from tiny_models import WORDS, load_model, make_roberta, make_sentences, make_tiny_model
 
 from benchmarks.host_waits import HostWaits
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.models.encoder import Dense, Encoder
+from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -33,13 +33,9 @@ def reference(folder: Path, texts: list[str]) -> npt.NDArray[np.float32]:
     return np.asarray(SentenceTransformer(str(folder), device="cpu").encode(texts), dtype=np.float32)
 
 
-def load(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
-
-
 def with_parts(folder: Path, target: Path, **parts: Any) -> Path:
     """A copy of a model folder with other pooling, dense layers or normalisation."""
-    encoder = load(folder)
+    encoder = load_model(folder)
     given: dict[str, Any] = {"pooling": encoder.pooling, "normalize": encoder.normalize, "text": encoder.text, **parts}
     save_encoder(TransformerEncoder(encoder.transformer, encoder.tokenizer, **given), target)
     return target
@@ -66,7 +62,7 @@ def test_vectors_are_those_of_sentence_transformers(
 ) -> None:
     folder = VARIANTS[variant](tiny_model, tmp_path / "model")
     texts = [*sentences[:150], *ODD]
-    engine = EncodeEngine(load(folder), device="cpu", dtype="float32", batch_tokens=256)
+    engine = EncodeEngine(load_model(folder), device="cpu", dtype="float32", batch_tokens=256)
     vectors = engine.encode(texts)
     assert vectors.dtype == np.float32
     assert np.abs(vectors - reference(folder, texts)).max() < 1e-5
@@ -75,10 +71,12 @@ def test_vectors_are_those_of_sentence_transformers(
 def test_a_prompt_is_put_before_every_text(tiny_model: Path, tmp_path: Path) -> None:
     import dataclasses
 
-    encoder = load(tiny_model)
+    encoder = load_model(tiny_model)
     folder = with_parts(tiny_model, tmp_path / "m", text=dataclasses.replace(encoder.text, prompt="dog cat: "))
     texts = make_sentences(20)
-    assert np.abs(EncodeEngine(load(folder), dtype="float32").encode(texts) - reference(folder, texts)).max() < 1e-5
+    assert (
+        np.abs(EncodeEngine(load_model(folder), dtype="float32").encode(texts) - reference(folder, texts)).max() < 1e-5
+    )
 
 
 def test_the_embedded_teacher_on_real_mixed_text(shared_data: Path) -> None:
@@ -98,7 +96,7 @@ def test_the_embedded_teacher_on_real_mixed_text(shared_data: Path) -> None:
 def test_duplicates_are_encoded_once_and_come_back_everywhere(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = EncodeEngine(load(tiny_model), dtype="float32")
+    engine = EncodeEngine(load_model(tiny_model), dtype="float32")
     rows = 0
     infer = engine._encoder.infer
 
@@ -120,7 +118,7 @@ def test_duplicates_are_encoded_once_and_come_back_everywhere(
 def test_a_stream_in_many_windows_gives_the_same(
     tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = EncodeEngine(load(tiny_model), dtype="float32")
+    engine = EncodeEngine(load_model(tiny_model), dtype="float32")
     whole = engine.encode(sentences)
     monkeypatch.setattr(batches, "WINDOW_SENTENCES", 32)
     parts = list(engine.stream(sentences[start : start + 11] for start in range(0, len(sentences), 11)))
@@ -129,12 +127,12 @@ def test_a_stream_in_many_windows_gives_the_same(
 
 
 def test_the_same_texts_give_the_same_bytes(tiny_model: Path, sentences: list[str]) -> None:
-    first, second = (EncodeEngine(load(tiny_model), dtype="float32").encode(sentences) for _ in range(2))
+    first, second = (EncodeEngine(load_model(tiny_model), dtype="float32").encode(sentences) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
 def test_nothing_gives_an_empty_array(tiny_model: Path) -> None:
-    assert EncodeEngine(load(tiny_model), dtype="float32").encode([]).shape == (0, 32)
+    assert EncodeEngine(load_model(tiny_model), dtype="float32").encode([]).shape == (0, 32)
 
 
 def test_progress_counts_every_text(tiny_model: Path) -> None:
@@ -147,7 +145,7 @@ def test_progress_counts_every_text(tiny_model: Path) -> None:
         def set_total(self, total: int | None) -> None:
             pass
 
-    engine = EncodeEngine(load(tiny_model), dtype="float32", batch_tokens=16)
+    engine = EncodeEngine(load_model(tiny_model), dtype="float32", batch_tokens=16)
     counter = Counter()
     engine.encode(["a dog", "a cat", "a dog"], counter)
     assert counter.done == 3
@@ -156,7 +154,7 @@ def test_progress_counts_every_text(tiny_model: Path) -> None:
 
 
 def test_the_weights_are_those_of_the_moment_and_training_goes_on(tiny_model: Path) -> None:
-    encoder = load(tiny_model).train()
+    encoder = load_model(tiny_model).train()
     EncodeEngine(encoder, dtype="float32").encode(["a dog"])
     ids = torch.tensor([[2, 7, 8, 3]])
     encoder.embed(ids, torch.ones_like(ids)).sum().backward()
@@ -175,7 +173,7 @@ def test_an_encoder_need_not_be_a_transformer(dtype: str, error: float) -> None:
 
 
 def test_a_window_asks_the_device_for_its_vectors_alone(tiny_model: Path) -> None:
-    engine = EncodeEngine(load(tiny_model), device="cpu", dtype="float32", batch_tokens=64, layers=(1,))
+    engine = EncodeEngine(load_model(tiny_model), device="cpu", dtype="float32", batch_tokens=64, layers=(1,))
     with HostWaits() as waits:
         engine.encode(make_sentences(100))
     assert waits.counts == Counter({"cpu": 1, "numpy": 1})
@@ -184,7 +182,7 @@ def test_a_window_asks_the_device_for_its_vectors_alone(tiny_model: Path) -> Non
 def test_windows_computed_ahead_come_in_their_order(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "WINDOW_SENTENCES", 8)
     texts = [*make_sentences(30), *ODD]
-    engine = EncodeEngine(load(tiny_model), device="cpu", dtype="float32", batch_tokens=64)
+    engine = EncodeEngine(load_model(tiny_model), device="cpu", dtype="float32", batch_tokens=64)
     wanted = list(engine.stream([texts]))
     monkeypatch.setattr(EncodeEngine, "_windows_ahead", 1)
     found = list(engine.stream([texts]))
@@ -199,7 +197,7 @@ def test_cuda_gives_the_vectors_of_the_cpu(tmp_path: Path, dtype: str, cosine: f
         pytest.skip("no CUDA device")
     folder = make_tiny_model(tmp_path / "model")
     texts = [*make_sentences(200), *ODD]
-    engine = EncodeEngine(load(folder), device="cuda", dtype=dtype)
+    engine = EncodeEngine(load_model(folder), device="cuda", dtype=dtype)
     vectors = engine.encode(texts)
     assert engine.matmul == "torch"
     assert (vectors * reference(folder, texts)).sum(axis=1).min() > cosine

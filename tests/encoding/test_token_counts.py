@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_models import load_model
 
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 
 
 def test_lengths_limit_and_unknown_tokens(tiny_model: Path) -> None:
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     texts = ["the cat", "the zebra in the cat", " ".join(["dog"] * 62), " ".join(["dog"] * 63), ""]
     counts = count_tokens(encoder.tokenizer, encoder.text, texts)
     assert counts.lengths.tolist() == [4, 7, 64, 65, 2]  # with [CLS] and [SEP]

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import report_works
 from markdown_it import MarkdownIt
+from tiny_models import load_model
 
 from sentcompress.evaluation.metrics import ACCURACY, NDCG, NEIGHBOURS, SPEARMAN
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
@@ -50,7 +49,7 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
         "sts": [{"set": EVIL, "pairs": 3, "onnx": 1.0}],
     }
     measured = [evaluation(work, student)]
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     return Card(name, encoder, facts_of_export, [student], EVIL, EVIL, measured).render()
 
 
@@ -115,7 +114,7 @@ def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: 
     measured = [read_evaluation(artifact) for artifact in measurements(work, student.reference, student.digest)]
     facts: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
     facts["formats"] = {"folder": {"title": "the folder", "files": []}}
-    shown = Card("small", load_encoder(resolve(str(tiny_model))), facts, [student], None, None, measured).render()
+    shown = Card("small", load_model(tiny_model), facts, [student], None, None, measured).render()
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     found = {
         (r["task"]["type"], r["dataset"]["type"], r["metrics"][0]["type"]) for r in front["model-index"][0]["results"]
@@ -147,7 +146,7 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     best = report_works.make(work, "students", "best", "select", {"method": "select", METHOD_OF: first.reference}, both)
     facts_of_export: dict[str, Any] = {"dimension": 32, "parameters": 10, "bytes": {}, "checked": {"folder": COSINES}}
     facts_of_export["formats"] = {"folder": {"title": "the folder", "files": []}}
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     lineage = [best, mixed, first, documents]
     shown = Card("best", encoder, facts_of_export, lineage, "t", "t", [], "mit", ["en", "de"]).render()
     assert "Its teacher is t; it was made with simtde, starting from the teacher's last 2 layers." in shown

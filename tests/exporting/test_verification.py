@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny_models import load_model
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting import verification
@@ -23,8 +24,7 @@ from sentcompress.exporting.verification import (
     with_extremes,
 )
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.text_settings import MOST_TOKENS, TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import SILENT
@@ -33,7 +33,7 @@ from sentcompress.progress import SILENT
 @pytest.fixture(scope="module")
 def student(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
     """An encoder with a square Dense layer, so that nothing but the vectors tells of its loss."""
-    base = load_encoder(resolve(str(tiny_model)))
+    base = load_model(tiny_model)
     torch.manual_seed(0)
     encoder = TransformerEncoder(base.transformer, base.tokenizer, dense=[Dense(32, 32)], text=base.text).eval()
     folder = tmp_path_factory.mktemp("student")

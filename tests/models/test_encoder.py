@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from static_encoder import make_static_encoder
-from tiny_models import tiny_transformer
+from tiny_models import load_model, tiny_transformer
 
 from benchmarks.host_waits import HostWaits
 from sentcompress.models import encoder as module
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
@@ -24,7 +23,7 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 def test_a_long_text_has_the_tokens_of_its_beginning(
     tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch, side: str, long: int
 ) -> None:
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     encoder.tokenizer.truncation_side = side
     texts = [" ".join(sentences), "x" * 1000 + " " + sentences[0], " " * 1000 + sentences[0], "short", "." * 900]
     expected = encoder.tokenize(texts)
@@ -34,7 +33,7 @@ def test_a_long_text_has_the_tokens_of_its_beginning(
 
 
 def test_megabytes_of_text_are_tokenized_soon(tiny_model: Path) -> None:
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     started = time.process_time()
     [found] = encoder.tokenize(["word salad " * 1_400_000])
     assert len(found) == encoder.text.max_length

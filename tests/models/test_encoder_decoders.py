@@ -10,18 +10,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
-from tiny_models import make_sentences, make_t5
+from tiny_models import load_model, make_sentences, make_t5
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.models.families import ENCODERS
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import RANDOM, Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
-from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import augment, eval_sts, teacher_embed
 from sentcompress.store import WorkDirectory
 
@@ -34,10 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_t5(tmp_path_factory.mktemp("t5"))
 
 
-def encoder_of(folder: Path) -> TransformerEncoder:
-    return load_encoder(resolve(str(folder)))
-
-
 def theirs(folder: Path) -> np.ndarray:
     from sentence_transformers import SentenceTransformer
 
@@ -46,7 +41,7 @@ def theirs(folder: Path) -> np.ndarray:
 
 
 def ours(folder: Path) -> np.ndarray:
-    return EncodeEngine(encoder_of(folder), device="cpu", dtype="float32").encode(TEXTS)
+    return EncodeEngine(load_model(folder), device="cpu", dtype="float32").encode(TEXTS)
 
 
 def test_the_vectors_are_those_of_sentence_transformers(folder: Path) -> None:
@@ -64,14 +59,14 @@ def test_the_vectors_are_those_of_sentence_transformers(folder: Path) -> None:
 def test_a_checkpoint_with_a_decoder_is_read_without_it(kind: str, tmp_path: Path) -> None:
     folder = make_t5(tmp_path, kind, decoder=True)
     assert any(name.startswith("decoder") for name in load_file(folder / "model.safetensors"))
-    encoder = encoder_of(folder)
+    encoder = load_model(folder)
     assert encoder.architecture == kind
     assert not any("decoder" in name for name, _ in encoder.named_parameters())
     np.testing.assert_allclose(ours(folder), theirs(folder), atol=1e-5)
 
 
 def test_its_states_are_those_of_the_embedding_and_of_every_layer(folder: Path) -> None:
-    encoder = encoder_of(folder)
+    encoder = load_model(folder)
     ids = torch.tensor(encoder.tokenize(["the cat runs"]))
     with torch.no_grad():
         states = encoder.hidden_states(ids, torch.ones_like(ids), every_layer=True)
@@ -81,7 +76,7 @@ def test_its_states_are_those_of_the_embedding_and_of_every_layer(folder: Path) 
 
 
 def test_it_is_written_as_it_was_read(folder: Path, tmp_path: Path) -> None:
-    save_encoder(encoder_of(folder), tmp_path)
+    save_encoder(load_model(folder), tmp_path)
     np.testing.assert_allclose(ours(tmp_path), ours(folder), atol=1e-6)
     np.testing.assert_allclose(theirs(tmp_path), ours(folder), atol=1e-5)
 
@@ -118,7 +113,7 @@ def test_it_can_be_a_student_that_starts_anew(folder: Path) -> None:
     torch.manual_seed(0)
     student = InitialStudent("t5", resolve(str(folder)), Shape(start=RANDOM)).load()
     ids = torch.tensor(student.tokenize(["the cat runs"]))
-    known = encoder_of(folder)
+    known = load_model(folder)
     with torch.no_grad():
         fresh, old = (one(ids, torch.ones_like(ids)) for one in (student, known))
     assert not torch.allclose(fresh, old, atol=0.1)
@@ -130,4 +125,4 @@ def test_weights_of_another_architecture_are_refused(folder: Path, tiny_model: P
     shutil.copytree(tiny_model, tmp_path / "model")
     shutil.copy(folder / "config.json", tmp_path / "model")
     with pytest.raises(InputError, match=r"lack \d+ tensors of its architecture"):
-        encoder_of(tmp_path / "model")
+        load_model(tmp_path / "model")

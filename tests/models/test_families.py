@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import make_roberta, tiny_transformer
+from tiny_models import load_model, make_roberta, tiny_transformer
 from transformers import (
     BertConfig,
     BertModel,
@@ -28,7 +28,6 @@ from transformers import (
 
 from sentcompress.errors import InputError
 from sentcompress.models.families import FACTORISABLE, FAMILIES, key_biases, readable_positions, table_projection
-from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -121,7 +120,7 @@ LONG = " ".join(["words"] * 60)
 
 
 def test_a_long_text_is_cut_to_what_roberta_reads(roberta: Path) -> None:
-    encoder = load_encoder(resolve(str(roberta)))
+    encoder = load_model(roberta)
     assert encoder.text.max_length == 64
     ids = torch.tensor(encoder.tokenize([LONG]))
     assert ids.shape == (1, 64)
@@ -134,9 +133,9 @@ def test_a_long_text_is_cut_to_what_roberta_reads(roberta: Path) -> None:
 
 def test_a_setting_beyond_the_table_is_cut_to_it(roberta: Path) -> None:
     (roberta / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 66, "do_lower_case": False}))
-    assert load_encoder(resolve(str(roberta))).text.max_length == 64
+    assert load_model(roberta).text.max_length == 64
     (roberta / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 30, "do_lower_case": False}))
-    assert load_encoder(resolve(str(roberta))).text.max_length == 30
+    assert load_model(roberta).text.max_length == 30
 
 
 def test_teacher_embed_refuses_more(roberta: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import make_sentences, make_tiny_model, tiny_transformer
+from tiny_models import load_model, make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
@@ -78,14 +78,14 @@ def test_a_narrow_factorised_student_is_saved_and_read_back(tmp_path: Path) -> N
     encoder = student.load()
     assert encoder.config.intermediate_size == 5 < width
     save_encoder(encoder, tmp_path / "student")
-    again = load_encoder(resolve(str(tmp_path / "student")))
+    again = load_model(tmp_path / "student")
     with torch.inference_mode():
         assert torch.equal(encoder(IDS, MASK), again(IDS, MASK))
 
 
 def test_neurons_that_stay_make_up_for_the_others(tmp_path: Path) -> None:
     """By least squares on the activations themselves, in place of their moments."""
-    encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher", layers=3))))
+    encoder = load_model(make_tiny_model(tmp_path / "teacher", layers=3))
     texts = make_sentences(80)
     layers = layers_of(encoder.transformer, "bert")
     rows = encoder.tokenize(texts)

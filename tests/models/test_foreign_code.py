@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hub import serve_hub
+from tiny_models import load_model
 
 from sentcompress.errors import InputError
 from sentcompress.models.foreign_code import asks_for_code, nothing_fetched
@@ -91,7 +92,7 @@ def test_every_way_to_ask_for_code_is_refused(settings: dict[str, Any], folder: 
 def test_what_is_harmless_is_loaded(folder: Path) -> None:
     change(folder / "config.json", _attn_implementation=None, attn_implementation="sdpa", use_kernels=False)
     change(folder / "tokenizer_config.json", trust_remote_code=False)
-    assert load_encoder(resolve(str(folder))).dimension == 32
+    assert load_model(folder).dimension == 32
 
 
 def test_words_of_a_vocabulary_ask_for_nothing(folder: Path) -> None:
@@ -152,5 +153,5 @@ def test_no_hub_is_asked_while_a_model_is_opened(
 def test_chat_templates_are_never_rendered(folder: Path) -> None:
     """They are loaded with the tokenizer, as text; a template that cannot even be parsed does no harm."""
     (folder / "chat_template.jinja").write_text("{% for %} {{ ''.__class__.__mro__ }}", encoding="utf-8")
-    encoder = load_encoder(resolve(str(folder)))
+    encoder = load_model(folder)
     assert len(encoder.tokenize(["a dog"])[0]) == 4

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny_models import load_model
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 from warm import Commands
 
@@ -37,7 +38,7 @@ SIZES: dict[str, Any] = {
 
 @pytest.fixture
 def bert(tiny_model: Path) -> Encoder:
-    return load_encoder(resolve(str(tiny_model)))
+    return load_model(tiny_model)
 
 
 def with_head(encoder: Encoder, **changes: Any) -> Encoder:
@@ -70,7 +71,7 @@ def check_round_trip(encoder: Encoder, folder: Path, texts: Sequence[str] = TEXT
     """What is saved is read back the same by us and by sentence-transformers."""
     save_encoder(encoder, folder)
     expected = vectors(encoder, texts)
-    np.testing.assert_allclose(vectors(load_encoder(resolve(str(folder))), texts), expected, atol=1e-6)
+    np.testing.assert_allclose(vectors(load_model(folder), texts), expected, atol=1e-6)
     np.testing.assert_allclose(theirs(folder, texts), expected, atol=1e-5)
 
 
@@ -89,7 +90,7 @@ def test_every_pooling_survives(bert: Encoder, pooling: tuple[str, ...], tmp_pat
 def test_older_folders_concatenate_in_their_own_order(bert: Encoder, tmp_path: Path) -> None:
     save_encoder(with_head(bert, pooling=("max", "mean")), tmp_path)
     assert "pooling_mode" not in json.loads((tmp_path / "1_Pooling" / "config.json").read_text())
-    assert load_encoder(resolve(str(tmp_path))).pooling == ("max", "mean")
+    assert load_model(tmp_path).pooling == ("max", "mean")
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -112,7 +113,7 @@ def test_named_prompts_and_similarity_survive(
     prompts = {"query": "the ", "document": "a ", "other": "dog "}
     text = TextSettings(64, prompt=prompt, prompts=prompts, similarity="dot", pools_prompt=pooled)
     save_encoder(with_head(bert, text=text, normalize=False), tmp_path / "first")
-    encoder = load_encoder(resolve(str(tmp_path / "first")))
+    encoder = load_model(tmp_path / "first")
     assert encoder.text == text
     save_encoder(encoder, tmp_path / "second")
     written = json.loads((tmp_path / "second" / "config_sentence_transformers.json").read_text())
@@ -130,7 +131,7 @@ def test_odd_prompts_and_similarities_are_refused(config: Any, bert: Encoder, tm
     save_encoder(bert, tmp_path)
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"prompt 'query' is not|unknown similarity"):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def test_the_folder_has_the_long_lived_schema(bert: Encoder, tmp_path: Path) -> None:
@@ -223,7 +224,7 @@ def test_folders_in_the_newest_schema_are_read(bert: Encoder, tmp_path: Path) ->
     model.save(str(tmp_path / "theirs"))
     types = [module["type"] for module in json.loads((tmp_path / "theirs" / "modules.json").read_text())]
     assert not any(name.startswith("sentence_transformers.models.") for name in types)
-    encoder = load_encoder(resolve(str(tmp_path / "theirs")))
+    encoder = load_model(tmp_path / "theirs")
     assert encoder.pooling == ("mean", "cls")
     np.testing.assert_allclose(vectors(encoder), theirs(tmp_path / "ours"), atol=1e-5)
 
@@ -245,7 +246,7 @@ def simcse_checkpoint(kind: str, bert: Encoder, folder: Path) -> Any:
 def test_a_simcse_checkpoint_keeps_its_head(kind: str, bert: Encoder, tmp_path: Path) -> None:
     folder = tmp_path / f"sup-simcse-{kind}"
     model, tokenizer = simcse_checkpoint(kind, bert, folder)
-    encoder = load_encoder(resolve(str(folder)))
+    encoder = load_model(folder)
     assert encoder.pooling == ("cls",)
     with torch.no_grad():
         expected = [
@@ -288,7 +289,7 @@ def test_a_checkpoint_is_pooled_by_the_name_of_its_folder_however_it_is_named(
 
 def test_a_head_that_was_never_trained_is_refused(bert: Encoder, tmp_path: Path) -> None:
     folder = plain_checkpoint(bert, tmp_path / "simcse-without-head")
-    assert load_encoder(resolve(str(folder))).pooling == ("mean",)
+    assert load_model(folder).pooling == ("mean",)
     with pytest.raises(InputError, match="no trained pooler"):
         load_encoder(resolve(str(folder)), pooling="cls-mlp")
 
@@ -297,7 +298,7 @@ def test_bin_weights_are_read_as_plain_tensors(bert: Encoder, tmp_path: Path) ->
     plain_checkpoint(bert, tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(bert.transformer.state_dict(), tmp_path / "pytorch_model.bin")
-    loaded = load_encoder(resolve(str(tmp_path)))
+    loaded = load_model(tmp_path)
     np.testing.assert_allclose(vectors(with_head(loaded, normalize=True)), vectors(bert), atol=1e-6)
 
 
@@ -320,11 +321,11 @@ def test_weights_that_would_run_code_are_refused(place: str, bert: Encoder, tmp_
     weights = folder / place / "pytorch_model.bin"
     torch.save({"linear.weight": torch.zeros(8, 32), "trap": Payload(witness)}, weights)
     with pytest.raises(InputError):
-        load_encoder(resolve(str(folder)))
+        load_model(folder)
     assert not witness.exists()
     weights.write_bytes(pickle.dumps(Payload(witness)))
     with pytest.raises(InputError):
-        load_encoder(resolve(str(folder)))
+        load_model(folder)
     assert not witness.exists()
     pickle.loads(weights.read_bytes())  # the trap itself is sound
     assert witness.exists()
@@ -338,7 +339,7 @@ def test_damaged_weights_are_named(place: str, damage: str, bert: Encoder, tmp_p
     damaged = {"cut": whole[: len(whole) // 2], "noise": b"\xff" * 500, "empty": b""}[damage]
     (tmp_path / place).write_bytes(damaged)
     with pytest.raises(InputError, match=r"damaged|cannot be read"):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def test_weights_of_another_architecture_are_refused(bert: Encoder, tmp_path: Path) -> None:
@@ -346,7 +347,7 @@ def test_weights_of_another_architecture_are_refused(bert: Encoder, tmp_path: Pa
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     with pytest.raises(InputError, match=r"lack .* tensors"):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def edit_modules(folder: Path, change: Any) -> None:
@@ -371,7 +372,7 @@ def test_odd_module_lists_are_refused(change: Any, message: str, bert: Encoder, 
     save_encoder(with_head(bert, dense=[Dense(32, 32)]), tmp_path)
     edit_modules(tmp_path, change)
     with pytest.raises(InputError, match=message):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +392,7 @@ def test_odd_dense_layers_are_refused(
     path = tmp_path / "2_Dense" / "config.json"
     path.write_text("{}" if change is None else json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=message):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +404,7 @@ def test_odd_pooling_is_refused(config: Any, message: str, bert: Encoder, tmp_pa
     text = config if isinstance(config, str) else json.dumps(config)
     (tmp_path / "1_Pooling" / "config.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def test_a_prompt_left_out_of_the_pooling_is_refused(bert: Encoder, tmp_path: Path) -> None:
@@ -411,7 +412,7 @@ def test_a_prompt_left_out_of_the_pooling_is_refused(bert: Encoder, tmp_path: Pa
     path = tmp_path / "1_Pooling" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"include_prompt": False}))
     with pytest.raises(InputError, match="prompt"):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -440,13 +441,13 @@ def test_settings_that_only_sentence_transformers_reads_are_refused(
         "config_args": {},
     }
     path.write_text(json.dumps(plain | without_effect))
-    expected = vectors(load_encoder(resolve(str(tmp_path))))
+    expected = vectors(load_model(tmp_path))
     np.testing.assert_allclose(expected, theirs(tmp_path), atol=1e-5)
     path.write_text(json.dumps(plain | settings))
     if isinstance(settings.get("tokenizer_args"), dict | None):
         assert np.abs(theirs(tmp_path) - expected).max() > 0.01
     with pytest.raises(InputError, match=re.escape(f"not supported: {named}")):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def test_a_folder_without_a_tokenizer_is_refused(bert: Encoder, tmp_path: Path) -> None:
@@ -454,7 +455,7 @@ def test_a_folder_without_a_tokenizer_is_refused(bert: Encoder, tmp_path: Path) 
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         (tmp_path / name).unlink(missing_ok=True)
     with pytest.raises(InputError):
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
 
 
 def test_the_embedded_teacher_gives_sentence_transformers_vectors() -> None:
@@ -467,6 +468,6 @@ def test_the_embedded_teacher_gives_sentence_transformers_vectors() -> None:
 def test_libraries_stay_silent(bert: Encoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
     with caplog.at_level(logging.WARNING):
         save_encoder(bert, tmp_path)
-        load_encoder(resolve(str(tmp_path)))
+        load_model(tmp_path)
     assert not caplog.records
     assert capfd.readouterr() == ("", "")

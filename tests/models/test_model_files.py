@@ -15,6 +15,7 @@ import torch
 from hostile import ask_for_code, with_code
 from hub import serve_hub
 from safetensors.torch import load_file, save_file
+from tiny_models import load_model
 
 from sentcompress.errors import InputError
 from sentcompress.models import sources
@@ -37,7 +38,7 @@ def listen(event: str, arguments: tuple[Any, ...]) -> None:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     """A model whose Dense layer lies three folders down."""
-    encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("nested") / "model"
+    encoder, folder = load_model(tiny_model), tmp_path_factory.mktemp("nested") / "model"
     torch.manual_seed(1)
     save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)]}), folder)
     (folder / DENSE).parent.mkdir(parents=True)
@@ -54,7 +55,7 @@ def folder(original: Path, tmp_path: Path) -> Path:
 
 
 def vectors(folder: Path | str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    encoder = load_encoder(resolve(str(folder)))
+    encoder = load_model(folder)
     ids = torch.tensor(encoder.tokenize(["the dog reads"]))
     with torch.inference_mode():
         return encoder(ids, torch.ones_like(ids)).numpy()  # type: ignore[no-any-return]
@@ -182,7 +183,7 @@ def test_a_hubs_model_comes_with_modules_far_down(
         locate(str(source.path))
 
 
-def test_what_loading_opens_is_in_the_digest(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_loading_opens_is_in_the_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The libraries in Rust open tokenizer.json and the safetensors files unseen; those are told by the tests above."""
     for name in ("added_tokens.json", "special_tokens_map.json", "generation_config.json"):
         (folder / name).write_text("{}")
@@ -272,12 +273,12 @@ def test_a_vocabulary_elsewhere_is_refused(tiny_model: Path, tmp_path: Path) -> 
     for odd in ({"vocab_file": str(tmp_path / "tokenizer.1.0.0.json")}, {"merges_file": "../tokenizer.1.0.0.json"}):
         settings.write_text(json.dumps(before | odd))
         with pytest.raises(InputError, match="points outside the model folder"):
-            load_encoder(resolve(str(folder)))
+            load_model(folder)
     (tmp_path / "tokenizer.1.0.0.json").rename(folder / "tokenizer.json")
     (tmp_path / "tokenizer.1.0.0.json").write_text("{}")
     settings.write_text(json.dumps(before | {"fast_tokenizer_files": ["../tokenizer.1.0.0.json"]}))
     with pytest.raises(InputError, match="points outside the model folder"):
-        load_encoder(resolve(str(folder)))
+        load_model(folder)
     # Where it was made, on another machine.
     settings.write_text(json.dumps(before | {"vocab_file": "/root/nowhere/vocab.txt"}))
-    assert load_encoder(resolve(str(folder))).dimension == 32
+    assert load_model(folder).dimension == 32

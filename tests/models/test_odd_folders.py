@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_models import load_model
 
 from sentcompress.errors import InputError
-from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.encoder import Dense
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     """A model with token weights and a Dense layer."""
-    encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("whole") / "model"
+    encoder, folder = load_model(tiny_model), tmp_path_factory.mktemp("whole") / "model"
     weights = torch.linspace(0.1, 1, len(encoder.tokenizer))
     save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)
     return folder
@@ -31,10 +31,6 @@ def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
 @pytest.fixture
 def folder(original: Path, tmp_path: Path) -> Path:
     return shutil.copytree(original, tmp_path / "model")
-
-
-def load(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
 
 
 def change(path: Path, **values: Any) -> None:
@@ -75,7 +71,7 @@ def change_tensors(path: Path, edit: Callable[[dict[str, torch.Tensor]], object]
 def test_odd_configurations(values: dict[str, Any], message: str, folder: Path) -> None:
     change(folder / "config.json", **values)
     with pytest.raises(InputError, match=message) as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.hint
 
 
@@ -85,7 +81,7 @@ def test_odd_configurations(values: dict[str, Any], message: str, folder: Path) 
 def test_a_tokenizer_of_a_variant_that_nobody_knows(model: Any, folder: Path) -> None:
     change(folder / "tokenizer.json", model=model)
     with pytest.raises(InputError, match="cannot be loaded") as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.hint
 
 
@@ -94,15 +90,15 @@ def test_a_tokenizer_of_a_variant_that_nobody_knows(model: Any, folder: Path) ->
 def test_odd_tokenizer_files(name: str, text: str, folder: Path) -> None:
     (folder / name).write_text(text)
     if (name, text) == ("tokenizer_config.json", "{}"):
-        assert load(folder).dimension == 8
+        assert load_model(folder).dimension == 8
         return
     with pytest.raises(InputError, match=r"tokenizer|cannot be loaded") as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.message
 
 
 def test_a_vocabulary_without_its_unknown_token(folder: Path) -> None:
-    encoder = load(folder)
+    encoder = load_model(folder)
     inner = json.loads((folder / "tokenizer.json").read_text())
     del inner["model"]["vocab"]["[UNK]"]
     inner["added_tokens"] = [token for token in inner["added_tokens"] if token["content"] != "[UNK]"]
@@ -118,28 +114,28 @@ def test_a_vocabulary_without_its_unknown_token(folder: Path) -> None:
 def test_odd_settings_of_sentence_transformers(text: str, folder: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text(text)
     with pytest.raises(InputError, match=r"config_sentence_transformers\.json"):
-        load(folder)
+        load_model(folder)
 
 
 def test_a_prompt_that_is_no_text(folder: Path) -> None:
     path = folder / "config_sentence_transformers.json"
     path.write_text(json.dumps({"prompts": {"query": {"a": 1}}, "default_prompt_name": "query"}))
     with pytest.raises(InputError, match="the prompt 'query' is not a string"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '"x"', "3", "{", "[" * 100_000, b"\xff\xfe{\x00}\x00", b"\x80"])
 def test_odd_settings_of_texts(text: str | bytes, folder: Path) -> None:
     (folder / "sentence_bert_config.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=r"sentence_bert_config\.json"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("limit", [-5, 0, "x", 1.5, True, [3], {}])
 def test_odd_limits_of_texts(limit: Any, folder: Path) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
     with pytest.raises(InputError, match="max_seq_length must be a positive integer"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("limit", [1, 2])
@@ -147,14 +143,14 @@ def test_a_limit_that_leaves_no_room_for_words(limit: int, folder: Path) -> None
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
     message = f"maximum length of {limit} tokens leaves no room for words: 2 are special tokens"
     with pytest.raises(InputError, match=message):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("limit", [65, 10**6, 10**30, None])
 def test_a_huge_limit_is_that_of_the_positions(limit: int | None, folder: Path) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
     change(folder / "tokenizer_config.json", model_max_length=10**30)
-    assert load(folder).text.max_length == 64
+    assert load_model(folder).text.max_length == 64
 
 
 @pytest.mark.parametrize("limit", ["x", 0, -1, float("nan")])
@@ -162,13 +158,13 @@ def test_an_odd_limit_of_the_tokenizer(limit: Any, folder: Path) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=None)
     change(folder / "tokenizer_config.json", model_max_length=limit)
     with pytest.raises(InputError, match="model_max_length must be a number above 0"):
-        load(folder)
+        load_model(folder)
 
 
 def test_lower_case_is_true_or_false(folder: Path) -> None:
     change(folder / "sentence_bert_config.json", do_lower_case="no")
     with pytest.raises(InputError, match="do_lower_case must be true or false, not 'no'"):
-        load(folder)
+        load_model(folder)
 
 
 def test_tokens_beyond_the_table(folder: Path) -> None:
@@ -179,7 +175,7 @@ def test_tokens_beyond_the_table(folder: Path) -> None:
     inner["model"]["vocab"]["zebra"] = 900
     (folder / "tokenizer.json").write_text(json.dumps(inner))
     with pytest.raises(InputError, match=r"has the token id 900, but the model has only \d+ embeddings") as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.hint
 
 
@@ -190,7 +186,7 @@ def test_a_special_token_beyond_the_table(folder: Path) -> None:
     change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     (folder / "tokenizer.json").write_text(json.dumps(inner))
     with pytest.raises(InputError, match="has the token id 5000"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -213,14 +209,14 @@ def test_a_special_token_beyond_the_table(folder: Path) -> None:
 def test_odd_dense_layers(values: dict[str, Any], folder: Path) -> None:
     change(folder / "3_Dense" / "config.json", **values)
     with pytest.raises(InputError, match="3_Dense"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "{}", '"x"', '{"pooling_mode": {"a": 1}}', '{"pooling_mode": [[]]}'])
 def test_odd_pooling(text: str, folder: Path) -> None:
     (folder / "2_Pooling" / "config.json").write_text(text)
     with pytest.raises(InputError, match="2_Pooling"):
-        load(folder)
+        load_model(folder)
 
 
 def test_a_pooling_that_is_wider_than_the_dense_layer(folder: Path) -> None:
@@ -229,7 +225,7 @@ def test_a_pooling_that_is_wider_than_the_dense_layer(folder: Path) -> None:
     (folder / "modules.json").write_text(json.dumps(listed))
     change(folder / "2_Pooling" / "config.json", pooling_mode=["mean", "cls"])
     with pytest.raises(InputError, match="a Dense layer for 32 dimensions after its pooling, which gives 64") as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.hint
 
 
@@ -254,7 +250,7 @@ def test_a_pooling_that_is_wider_than_the_dense_layer(folder: Path) -> None:
 def test_odd_lists_of_modules(listed: Any, folder: Path) -> None:
     (folder / "modules.json").write_text(json.dumps(listed))
     with pytest.raises(InputError, match=r"modules|model folder") as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.hint
 
 
@@ -271,13 +267,13 @@ def test_odd_lists_of_modules(listed: Any, folder: Path) -> None:
 def test_weights_that_are_not_numbers(file: str, tensor: str, named: str, number: float, folder: Path) -> None:
     change_tensors(folder / file, lambda tensors: tensors[tensor].view(-1)[-1].fill_(number))
     with pytest.raises(InputError, match=named) as caught:
-        load(folder)
+        load_model(folder)
     assert "download the model again" in str(caught.value.hint)
 
 
 def test_weights_that_add_up_to_more_than_float32_holds_are_numbers(folder: Path) -> None:
     change_tensors(folder / "3_Dense" / "model.safetensors", lambda tensors: tensors["linear.bias"].fill_(1e38))
-    encoder = load(folder)
+    encoder = load_model(folder)
     ids = torch.tensor(encoder.tokenize(["a dog"]))
     assert torch.isinf(encoder.dense_layers[0].linear.bias.sum())
     with torch.inference_mode():
@@ -291,7 +287,7 @@ def test_vectors_that_are_not_numbers(folder: Path) -> None:
     change_tensors(folder / "3_Dense" / "model.safetensors", edit)
     change(folder / "3_Dense" / "config.json", activation_function="torch.nn.modules.linear.Identity")
     with pytest.raises(InputError, match="returns a vector with NaN or infinite values"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "3_Dense/model.safetensors", "1_WordWeights/model.safetensors"])
@@ -316,10 +312,10 @@ def test_faults_of_weights(fault: str, file: str, folder: Path) -> None:
             path.mkdir()
     if (fault, file) == ("integers", "model.safetensors") or (fault in ("folder", "gone") and "1_Word" in file):
         # transformers turns integers into float32; weights of words stand in the configuration too.
-        assert load(folder).dimension == 8
+        assert load_model(folder).dimension == 8
         return
     with pytest.raises(InputError) as caught:
-        load(folder)
+        load_model(folder)
     assert caught.value.message
 
 
@@ -327,7 +323,7 @@ def test_faults_of_weights(fault: str, file: str, folder: Path) -> None:
 def test_other_number_formats_are_read(dtype: torch.dtype, folder: Path) -> None:
     for file in ("model.safetensors", "3_Dense/model.safetensors", "1_WordWeights/model.safetensors"):
         save_file({name: tensor.to(dtype) for name, tensor in load_file(folder / file).items()}, folder / file)
-    assert {parameter.dtype for parameter in load(folder).parameters()} == {torch.float32}
+    assert {parameter.dtype for parameter in load_model(folder).parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize("values", [{"vocab": 3}, {"word_weights": []}, {"unknown_word_weight": "x"}, None])
@@ -337,7 +333,7 @@ def test_odd_weights_of_words(values: dict[str, Any] | None, folder: Path) -> No
     path = folder / "1_WordWeights" / "config.json"
     path.write_text("[]" if values is None else json.dumps(json.loads(path.read_text()) | values))
     with pytest.raises(InputError, match="weights for 0 tokens"):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -347,4 +343,4 @@ def test_a_folder_in_place_of_a_file(name: str, folder: Path) -> None:
     (folder / name).unlink()
     (folder / name).mkdir()
     with pytest.raises(InputError, match="folder"):
-        load(folder)
+        load_model(folder)

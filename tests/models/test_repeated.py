@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import make_roberta, make_sentences, make_tiny_model
+from tiny_models import load_model, make_roberta, make_sentences, make_tiny_model
 from transformers import AlbertConfig, AlbertModel
 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
@@ -29,7 +29,7 @@ def states(model: torch.nn.Module) -> torch.Tensor:
 
 
 def electra(folder: Path) -> torch.nn.Module:
-    teacher = load_encoder(resolve(str(make_tiny_model(folder, layers=2)))).transformer
+    teacher = load_model(make_tiny_model(folder, layers=2)).transformer
     with torch.no_grad():
         for weights in teacher.parameters():  # LayerNorms that are no unit maps, biases that are not zero
             weights.add_(0.1 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(weights.numel())))
@@ -61,7 +61,7 @@ def test_a_student_is_saved_and_read_back_by_sentence_transformers_too(tmp_path:
     assert student.slug == "teacher-1-e8-p2"
     encoder = student.load()
     save_encoder(encoder, tmp_path / "student")
-    again = load_encoder(resolve(str(tmp_path / "student")))
+    again = load_model(tmp_path / "student")
     assert again.config.model_type == "albert"
     assert len(list(again.parameters())) == len(list(encoder.parameters()))
     texts = make_sentences(6)
@@ -83,11 +83,11 @@ def vectors(encoder: Encoder, texts: list[str]) -> np.ndarray:
 def test_the_pooler_of_albert_is_left_out(tmp_path: Path) -> None:
     """It is a bare layer, where BERT's is a module that holds one; no sentence vector uses it."""
     folder = make_tiny_model(tmp_path)
-    sizes = {"vocab_size": load_encoder(resolve(str(folder))).config.vocab_size, "hidden_size": 32}
+    sizes = {"vocab_size": load_model(folder).config.vocab_size, "hidden_size": 32}
     config = AlbertConfig(**sizes, embedding_size=8, num_attention_heads=4, intermediate_size=16, num_hidden_layers=2)
     for path in folder.glob("*.safetensors"):
         path.unlink()
     AlbertModel(config).save_pretrained(folder)
-    encoder = load_encoder(resolve(str(folder)))
+    encoder = load_model(folder)
     assert not [name for name, _ in encoder.named_parameters() if "pooler" in name]
     assert encoder.embed(IDS, MASK).isfinite().all()

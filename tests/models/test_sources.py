@@ -160,7 +160,7 @@ def test_a_hub_name_can_be_written_with_its_prefix(monkeypatch: pytest.MonkeyPat
         resolve("hub:../x/y")
 
 
-def test_a_hub_that_cannot_be_reached_says_what_works_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_cannot_be_reached_says_what_works_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
     def refuse(*_: object, **__: object) -> str:

@@ -12,13 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 from tokenizers import Tokenizer
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense
-from sentcompress.models.layout import load_encoder, model_size, read_back, save_encoder
+from sentcompress.models.layout import model_size, read_back, save_encoder
 from sentcompress.models.memory import loaded_bytes
 from sentcompress.models.shape import Shape, Size
 from sentcompress.models.sources import resolve
@@ -166,7 +166,7 @@ def test_damaged_folders_are_refused(
     else:
         save_file(tensors, folder / name)
     with pytest.raises(InputError, match=message):
-        load_encoder(resolve(str(folder)))
+        load_model(folder)
 
 
 def test_token_weights_beside_a_table_are_refused(student: StaticEncoder, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_token_weights_beside_a_table_are_refused(student: StaticEncoder, tmp_pa
     pooling = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
     path.write_text(json.dumps([modules[0], pooling]))
     with pytest.raises(InputError, match="is pooled already"):
-        load_encoder(resolve(str(folder)))
+        load_model(folder)
 
 
 def test_only_a_plain_mean_is_static(student: StaticEncoder) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import make_tiny_model, tiny_transformer
+from tiny_models import load_model, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.encoder import Dense
@@ -44,7 +44,7 @@ def test_it_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
     source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
     student = InitialStudent("teacher:1", source, Shape(1)).load()
     save_encoder(student, tmp_path / "student")
-    again = load_encoder(resolve(str(tmp_path / "student")))
+    again = load_model(tmp_path / "student")
     with torch.inference_mode():
         assert torch.equal(student(IDS, MASK), again(IDS, MASK))
 
@@ -109,7 +109,7 @@ def test_a_plain_checkpoint_is_mean_pooled_and_its_vectors_are_normalised(tmp_pa
 
 
 def test_a_dense_layer_of_its_own_stays_part_of_the_pooled_vector(tmp_path: Path) -> None:
-    plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
+    plain = load_model(make_tiny_model(tmp_path / "plain"))
     dense = [Dense(32, 12, activation="Tanh")]
     save_encoder(
         TransformerEncoder(plain.transformer, plain.tokenizer, dense=dense, text=plain.text), tmp_path / "dense"
@@ -211,13 +211,13 @@ def test_a_checkpoint_of_every_architecture_can_start_anew(tmp_path: Path, kind:
     other = student.load().transformer.state_dict()
     assert not [name for name in found if found[name].dim() == 2 and torch.equal(found[name], other[name])]
     save_encoder(encoder, tmp_path / "saved")
-    again = load_encoder(resolve(str(tmp_path / "saved")))
+    again = load_model(tmp_path / "saved")
     with torch.inference_mode():
         assert torch.equal(encoder(IDS, MASK), again(IDS, MASK))
 
 
 def test_a_dense_layer_starts_anew_with_its_checkpoint(tmp_path: Path) -> None:
-    plain = load_encoder(resolve(str(make_tiny_model(tmp_path / "plain"))))
+    plain = load_model(make_tiny_model(tmp_path / "plain"))
     whole = plain.with_dense([Dense(32, 12, activation="Tanh")], normalize=True)
     save_encoder(whole, tmp_path / "dense")
     [layer] = replace(given(tmp_path / "dense"), shape=Shape(start="random")).load().dense_layers

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import WORDS, make_sentences, make_tiny_model, tiny_transformer
+from tiny_models import WORDS, load_model, make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import factorised
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -29,10 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("teacher"), layers=LAYERS, width=WIDTH)
 
 
-def teacher(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
-
-
 def one_by_one(encoder: Encoder, rows: list[list[int]], layer: int) -> list[np.ndarray[Any, Any]]:
     """The states [T, H] of each row on its way into the layer, without any batching."""
     with torch.inference_mode():
@@ -46,7 +42,7 @@ def one_by_one(encoder: Encoder, rows: list[list[int]], layer: int) -> list[np.n
 
 
 def test_states_are_means_over_the_sample_with_a_little_of_what_a_token_is_alone(folder: Path) -> None:
-    encoder = teacher(folder)
+    encoder = load_model(folder)
     found = measure_token_states(encoder, 2, TEXTS)
     rows = encoder.tokenize(TEXTS)
     states = one_by_one(encoder, rows, 2)
@@ -77,7 +73,7 @@ def test_states_are_means_over_the_sample_with_a_little_of_what_a_token_is_alone
 
 
 def test_the_embedding_layer_puts_out_the_states_and_their_principal_axes(folder: Path) -> None:
-    transformer: Any = teacher(folder).transformer
+    transformer: Any = load_model(folder).transformer
     generator = torch.Generator().manual_seed(3)
     size = transformer.config.vocab_size
     # Ten directions, so that a table of width 12 loses nothing.
@@ -117,7 +113,7 @@ def test_such_a_student_starts_nearer_to_its_teacher(folder: Path, narrowed: dic
         found = torch.stack(rows)
         return torch.nn.functional.normalize(found - found.mean(0), dim=1)
 
-    wanted, kept = vectors(teacher(folder)), {}
+    wanted, kept = vectors(load_model(folder)), {}
     for start in (WEIGHTS, SENTENCES):
         student = InitialStudent("teacher:2", source, Shape(2, **narrowed, start=start))  # type: ignore[arg-type]
         kept[start] = float((vectors(student.load((), TEXTS).eval()) * wanted).sum(1).mean())
@@ -149,7 +145,7 @@ def test_widths_that_cannot_be_are_refused_before_the_teacher_is_watched(
 
 
 def test_architectures_without_such_tables_are_refused_before_the_teacher_is_watched(tmp_path: Path) -> None:
-    encoder = load_encoder(resolve(str(make_tiny_model(tmp_path / "teacher"))))
+    encoder = load_model(make_tiny_model(tmp_path / "teacher"))
     encoder.transformer = tiny_transformer("mpnet", tokens=100)
     save_encoder(encoder, tmp_path / "other")
     source = resolve(str(tmp_path / "other"))

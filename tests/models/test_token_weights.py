@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -28,13 +28,9 @@ from sentcompress.training.views import TeacherInLoop
 TEXTS = ["the dog runs.", "a man , a dog and the cat .", "cat", "the two old horses near the river , quiet", ". ,"]
 
 
-def loaded(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
-
-
 @pytest.fixture
 def plain(tmp_path: Path) -> Encoder:
-    return loaded(make_tiny_model(tmp_path / "tiny"))
+    return load_model(make_tiny_model(tmp_path / "tiny"))
 
 
 def counted(encoder: Encoder) -> Any:
@@ -130,13 +126,13 @@ def test_saved_and_read_by_us_and_by_sentence_transformers(plain: Encoder, tmp_p
     assert [module["type"].rpartition(".")[2] for module in modules] == [
         *("Transformer", "WordWeights", "Pooling", "Normalize")
     ]
-    again = loaded(tmp_path / "ours")
+    again = load_model(tmp_path / "ours")
     assert again.count_parameters() == plain.count_parameters() + len(plain.tokenizer)
     np.testing.assert_allclose(EncodeEngine(again, dtype="float32").encode(TEXTS), expected, atol=1e-6)
     model = theirs(tmp_path / "ours")
     np.testing.assert_allclose(model.encode(TEXTS, show_progress_bar=False), expected, atol=1e-5)
     model.save(str(tmp_path / "theirs"))
-    back = EncodeEngine(loaded(tmp_path / "theirs"), dtype="float32").encode(TEXTS)
+    back = EncodeEngine(load_model(tmp_path / "theirs"), dtype="float32").encode(TEXTS)
     np.testing.assert_allclose(back, expected, atol=1e-5)
 
 
@@ -147,7 +143,7 @@ def test_a_module_without_a_tensor_goes_by_its_words(plain: Encoder, tmp_path: P
     config = json.loads((tmp_path / "1_WordWeights" / "config.json").read_text())
     config["unknown_word_weight"] = config["word_weights"].pop("guitar")
     (tmp_path / "1_WordWeights" / "config.json").write_text(json.dumps(config))
-    found = loaded(tmp_path).token_weights
+    found = load_model(tmp_path).token_weights
     assert found is not None
     assert encoder.token_weights is not None
     np.testing.assert_allclose(found.detach(), encoder.token_weights.detach(), atol=1e-6)
@@ -159,29 +155,29 @@ def test_what_cannot_be_read_is_refused(plain: Encoder, tmp_path: Path) -> None:
     whole, listed = (module / "model.safetensors").read_bytes(), json.loads(modules.read_text())
     save_file({"emb_layer.weight": torch.ones(3, 1)}, module / "model.safetensors")
     with pytest.raises(InputError, match=r"weights for 3 tokens, the tokenizer has \d+"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     save_file({"emb_layer.weight": torch.full((len(plain.tokenizer), 1), torch.nan)}, module / "model.safetensors")
     with pytest.raises(InputError, match="NaN or infinite"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     (module / "model.safetensors").write_bytes(whole[:50])
     with pytest.raises(InputError, match="cannot be read"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     (module / "model.safetensors").unlink()
     (module / "config.json").write_text('{"vocab": 3}')
     with pytest.raises(InputError, match="weights for 0 tokens"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     (module / "model.safetensors").write_bytes(whole)
     modules.write_text(json.dumps([listed[0], listed[2], listed[1], listed[3]]))
     with pytest.raises(InputError, match="not before its Pooling"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     modules.write_text(json.dumps([*listed[:2], *listed[1:]]))
     with pytest.raises(InputError, match="two of them"):
-        loaded(tmp_path)
+        load_model(tmp_path)
     modules.write_text(json.dumps(listed))
     pooling = tmp_path / "2_Pooling" / "config.json"
     pooling.write_text(json.dumps({"word_embedding_dimension": 32, "pooling_mode": "max"}))
     with pytest.raises(InputError, match="weights tokens before pooling max"):
-        loaded(tmp_path)
+        load_model(tmp_path)
 
 
 def test_a_smaller_vocabulary_keeps_the_weights_of_its_tokens(plain: Encoder) -> None:
@@ -200,7 +196,7 @@ def test_students_of_a_weighed_teacher(plain: Encoder, tmp_path: Path) -> None:
     save_encoder(weighed(plain), tmp_path / "teacher")
     student = InitialStudent("teacher:1", resolve(str(tmp_path / "teacher")), Shape(1)).load()
     assert student.token_weights is None
-    teacher = TeacherInLoop(loaded(tmp_path / "teacher"))
+    teacher = TeacherInLoop(load_model(tmp_path / "teacher"))
     ids, mask = batch_of(plain, TEXTS)
     states = teacher.states(Batch.of(ids, mask, {}, len(TEXTS)), (-1,))[:, 0]
     texts = mask.nonzero()[:, 0]

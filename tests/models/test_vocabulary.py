@@ -8,21 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_models import load_model
 from tokenizers import Tokenizer
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
 
 NAMES = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 TEXTS = ["the man plays the guitar", "a dog runs", "the cat sleeps near the river"]
-
-
-@pytest.fixture
-def encoder(tiny_model: Path) -> Encoder:
-    return load_encoder(resolve(str(tiny_model)))
 
 
 def test_counts_are_of_every_occurrence(encoder: Encoder) -> None:
@@ -43,7 +38,7 @@ def test_kept_words_keep_their_vectors_in_a_model_that_is_read_back(encoder: Enc
     # Enough for every word of the texts.
     trim_vocabulary(encoder, 24, token_occurrences(encoder, [TEXTS]), "tiny")
     save_encoder(encoder, tmp_path)
-    saved = load_encoder(resolve(str(tmp_path)))
+    saved = load_model(tmp_path)
     assert len(saved.tokenizer) == saved.config.vocab_size == 24
     new = saved.tokenizer.get_vocab()
     assert saved.tokenize(TEXTS) == [[new[token] for token in line] for line in tokens(before, old)]

@@ -15,14 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from properties.contract import kept
 from properties.mutations import mutated
-from tiny_models import WORDS, make_roberta, make_tiny_model
+from tiny_models import WORDS, load_model, make_roberta, make_tiny_model
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
 from sentcompress.measuring.runtimes import GraphJob
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.models.text_settings import TextSettings
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -36,7 +34,7 @@ Folders = Callable[[], Path]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exported folder: both graphs, the tokenizer and its configuration."""
     folder = make_tiny_model(tmp_path_factory.mktemp("graphs") / "whole", layers=1, width=8)
-    write_graph(load_encoder(resolve(str(folder))), folder / FLOAT32_FILE)
+    write_graph(load_model(folder), folder / FLOAT32_FILE)
     quantise(folder / FLOAT32_FILE, folder / INT8_FILE)
     return folder
 

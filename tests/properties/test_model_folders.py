@@ -18,11 +18,11 @@ from hostile import write_code
 from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
+from tiny_models import load_model
 
 from sentcompress.errors import SentcompressError
 from sentcompress.models.encoder import Dense
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import encode
 from sentcompress.store import WorkDirectory
@@ -131,7 +131,7 @@ KEYS = (
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     """A model with every module that can be read, and a module of code that nobody asks for."""
-    encoder, folder = load_encoder(resolve(str(tiny_model))), tmp_path_factory.mktemp("whole") / "model"
+    encoder, folder = load_model(tiny_model), tmp_path_factory.mktemp("whole") / "model"
     torch.manual_seed(1)
     weights = torch.linspace(0.1, 1, len(encoder.tokenizer))
     save_encoder(TransformerEncoder(**encoder.parts() | {"dense": [Dense(32, 8)], "token_weights": weights}), folder)

@@ -13,12 +13,10 @@ import torch
 from distilling import TIMINGS, add_triplets, make_work, write_dev
 from ranked import run_ranks
 from safetensors.torch import load_file
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 from warm import Commands
 
 from sentcompress.methods import METHODS
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
 from sentcompress.store import WorkDirectory
 from sentcompress.training import deploy, selection
@@ -134,6 +132,6 @@ def test_the_weights_are_those_of_one_process(
 
 
 def vectors(folder: Path, texts: Sequence[str]) -> torch.Tensor:
-    encoder = load_encoder(resolve(str(folder))).eval()
+    encoder = load_model(folder).eval()
     with torch.no_grad():
         return torch.cat([encoder(torch.tensor([ids]), torch.ones(1, len(ids))) for ids in encoder.tokenize(texts)])

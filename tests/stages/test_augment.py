@@ -316,12 +316,10 @@ def test_input_without_sentences_is_an_error(tmp_path: Path) -> None:
 
 
 def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
-    params = Params(inputs=(), wordnet=-1, aug_p=2.0, limit=0, translator=("x",), min_length=9, max_length=3)
-    with pytest.raises(UsageError, match="6 errors"):
+    params = Params(inputs=(), wordnet=-1, limit=0, translator=("x",), format="jsnl", min_length=9, max_length=3)
+    with pytest.raises(UsageError, match="6 errors") as caught:
         augment.run(params, WorkDirectory(tmp_path))
-    with pytest.raises(UsageError, match="unknown format") as caught:
-        augment.run(Params(inputs=("a",), format="jsnl"), WorkDirectory(tmp_path))
-    assert "jsonl" in str(caught.value.hint)
+    assert "`format` jsnl: did you mean jsonl?" in caught.value.faults
 
 
 def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import random
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
+from interrupting import interrupts
 from sharding import bytes_of
 from tiny_models import make_sentences
 
@@ -18,7 +20,7 @@ from sentcompress.augmentations.wordnet import find_wordnet
 from sentcompress.corpora import sentence_table
 from sentcompress.errors import InputError, UsageError
 from sentcompress.stages import augment, merge, status
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import Artifact, Build, WorkDirectory
 
 TEXTS = make_sentences(230)
 
@@ -154,38 +156,17 @@ def test_wordnet_in_workers(tmp_path: Path, nli: Path) -> None:
     assert merged(work).digest == whole.digest
 
 
-def test_interrupted_at_every_step(tmp_path: Path, nli: Path, numbering: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_at_every_step(tmp_path: Path, nli: Path, numbering: None) -> None:
     work = WorkDirectory(tmp_path / "work")
     whole = run(work, nli, name="whole")
     steps = 0
-
-    def stopped(after: int, *given: Any) -> bool:
-        """Whether a command was interrupted, at a certain file that it wrote."""
-        written = 0
-        write = augment.Build.write
-
-        def counted(self: Any, name: str) -> Any:
-            nonlocal written
-            written += 1
-            if written == after:
-                raise KeyboardInterrupt
-            return write(self, name)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(augment.Build, "write", counted)
-            try:
-                run(work, nli, *given) if given else merged(work)
-            except KeyboardInterrupt:
-                return True
-        return False
-
     for shard in ("2/2", "1/2"):
-        after = 1
-        while stopped(after, shard):
-            steps, after = steps + 1, after + 3
-    after = 1
-    while stopped(after):
-        steps, after = steps + 1, after + 1
+        call = 1
+        while interrupts(partial(run, work, nli, shard), Build, "write", call):
+            steps, call = steps + 1, call + 3
+    call = 1
+    while interrupts(partial(merged, work), Build, "write", call):
+        steps, call = steps + 1, call + 1
     assert steps > 20
     assert work.get("sentences", "main").digest == whole.digest
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
-from tiny_models import break_weights, make_tiny_model
+from tiny_models import break_weights, load_model, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.averaging import average
-from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.encoder import Dense
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -27,13 +27,9 @@ from sentcompress.stages.average import Params, run
 from sentcompress.store import WorkDirectory, ancestors
 
 
-def loaded(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
-
-
 def moved(model: Path, folder: Path, seed: int, by: float = 0.01) -> Path:
     """The model after a step in a random direction."""
-    encoder = loaded(model)
+    encoder = load_model(model)
     torch.manual_seed(seed)
     with torch.no_grad():
         for weights in encoder.parameters():
@@ -59,8 +55,8 @@ def test_every_weight_is_the_mean(
     assert artifact.name == "start-average"
     assert artifact.facts["shares"] == pytest.approx(shares)
     assert artifact.facts["models"] == ["start", "left", "right"]
-    found = loaded(artifact.path / "model").state_dict()
-    states = [loaded(model).state_dict() for model in models]
+    found = load_model(artifact.path / "model").state_dict()
+    states = [load_model(model).state_dict() for model in models]
     flat = [np.concatenate([state[name].double().numpy().ravel() for name in found]) for state in states]
     for name, value in found.items():
         wanted = sum(share * state[name].double().numpy() for share, state in zip(shares, states, strict=True))
@@ -71,7 +67,7 @@ def test_every_weight_is_the_mean(
 
 def test_a_model_with_itself_is_itself(tmp_path: Path, models: tuple[Path, Path, Path]) -> None:
     artifact = run(Params(inputs=(str(models[0]), str(models[0]))), WorkDirectory(tmp_path / "work"))
-    found, wanted = loaded(artifact.path / "model").state_dict(), loaded(models[0]).state_dict()
+    found, wanted = load_model(artifact.path / "model").state_dict(), load_model(models[0]).state_dict()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert artifact.facts["weights_cosine"] == pytest.approx(1)
 
@@ -115,20 +111,24 @@ def test_models_of_two_starts_are_warned_of(tmp_path: Path, models: tuple[Path, 
 def test_models_that_differ_in_more_than_weights_are_refused(
     tmp_path: Path, models: tuple[Path, Path, Path], tiny_model: Path
 ) -> None:
-    start = loaded(models[0])
+    start = load_model(models[0])
     deeper, wider = make_tiny_model(tmp_path / "deeper", layers=3), make_tiny_model(tmp_path / "wider", width=64)
     projected = TransformerEncoder(start.transformer, start.tokenizer, dense=[Dense(32, 8)], text=start.text)
     save_encoder(projected, tmp_path / "projected")
     pooled = TransformerEncoder(start.transformer, start.tokenizer, pooling=("cls",), text=start.text)
     save_encoder(pooled, tmp_path / "pooled")
-    tokens = loaded(models[0])
+    tokens = load_model(models[0])
     tokens.tokenizer.add_tokens(["banjo"])
     again = [
         InitialStudent("teacher:1", resolve(str(models[0])), Shape(1, token_dim=8, passes=passes)).load()
         for passes in (2, 3)
     ]
-    others = [(loaded(folder), what) for folder, what in ((deeper, "architecture"), (wider, "shapes"))]
-    others += [(loaded(tmp_path / "projected"), "shapes"), (loaded(tmp_path / "pooled"), "pooling"), (tokens, "tokens")]
+    others = [(load_model(folder), what) for folder, what in ((deeper, "architecture"), (wider, "shapes"))]
+    others += [
+        (load_model(tmp_path / "projected"), "shapes"),
+        (load_model(tmp_path / "pooled"), "pooling"),
+        (tokens, "tokens"),
+    ]
     for other, what in others:
         with pytest.raises(InputError, match=f"one and two differ in their {what}"):
             average([start, other], ["one", "two"], [0.5, 0.5])

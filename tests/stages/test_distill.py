@@ -18,15 +18,14 @@ import numpy as np
 import pytest
 import torch
 from distilling import TIMINGS, add_sentences, add_vectors, made_once, make_work, write_dev
+from interrupting import interrupted
 from listening import Listener
-from tiny_models import make_plain, make_sentences, make_tiny_model
+from tiny_models import load_model, make_plain, make_sentences, make_tiny_model
 
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.methods.ckd import CKD
-from sentcompress.models.layout import load_encoder
 from sentcompress.models.principal_axes import Projection
-from sentcompress.models.sources import resolve
 from sentcompress.stages import average, fit_pca, status
 from sentcompress.stages import distill as stage
 from sentcompress.stages.distill import Params
@@ -66,7 +65,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
     assert facts["dev"] == pytest.approx(facts["dev_of_saved_model"], abs=1e-9)
     assert facts["training_rows"] == 490
     assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "set by the user; default: 0.0001"}
-    student = load_encoder(resolve(str(artifact.path / "model")))
+    student = load_model(artifact.path / "model")
     assert (student.dimension, len(student.dense), student.config.num_hidden_layers) == (8, 1, 1)
     assert student.normalize
     log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
@@ -79,7 +78,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
 def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
     numbers = dict(SHORT, epochs=20, lr=5e-3)
     artifact = stage.run(params(student="teacher:2", **numbers), work)
-    encoder = load_encoder(resolve(str(artifact.path / "model")))
+    encoder = load_model(artifact.path / "model")
     projection = Projection.load(work.get("projections").path)
     target = projection.apply(VectorShards(work.get("teacher-vectors").path).rows(np.arange(100)))
     tokens = encoder.tokenize(TEXTS[:100])
@@ -98,7 +97,7 @@ def test_methods_whose_head_is_thrown_away(work: WorkDirectory, dev: Path, metho
     assert artifact.reference.startswith(f"students/{method}-teacher-1-")
     assert artifact.facts["dev_protocol"] == "Spearman x 100 of cosines on 59 graded pairs"
     assert artifact.facts["dev"] == artifact.facts["dev_of_saved_model"]
-    student = load_encoder(resolve(str(artifact.path / "model")))
+    student = load_model(artifact.path / "model")
     assert (student.dimension, len(student.dense)) == (32, 0)
 
 
@@ -150,7 +149,7 @@ def test_a_pooling_that_is_asked_for_is_trained_and_saved(
     asked = params("ckd", student=name, pooling=pooling, max_steps=3, options=("queue=64",))
     made = stage.run(asked, work)
     assert made.parameters.get("pooling") == pooling
-    saved = load_encoder(resolve(str(made.path / "model")))
+    saved = load_model(made.path / "model")
     assert saved.pooling == (mode,)
     assert [layer.activation_name for layer in saved.dense_layers] == ["Tanh"] * dense
     # Not above: the killed processes import this module, each of them anew.
@@ -254,26 +253,16 @@ def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
 
 
 def test_the_time_before_an_interruption_counts(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds, saves = 0.0, 0
+    seconds = 0.0
 
     def clock() -> float:
         nonlocal seconds
         seconds += 0.5
         return seconds
 
-    save = Checkpoints.save
-
-    def save_and_stop(self: Checkpoints, *given: Any) -> None:
-        nonlocal saves
-        save(self, *given)
-        saves += 1
-        if saves == 10:
-            raise KeyboardInterrupt
-
     monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
-    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
     limited = params("lrn-kd", epochs=1000, max_minutes=0.3, checkpoint_seconds=0.0, name="limited")
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(Checkpoints, "save", call=10, after=True):
         stage.run(limited, work)
     steps: list[str] = []
     listener = Listener()
@@ -464,7 +453,7 @@ def test_a_loss_that_is_no_number_keeps_the_best(work: WorkDirectory, dev: Path,
     assert "float32" not in str(caught.value.hint)  # it is already
     folder = next(work.path.glob("students/.hpd-teacher-1-8-*.partial")) / ".scaffold" / "best"
     assert str(folder) in str(caught.value.hint)
-    assert load_encoder(resolve(str(folder))).dimension == 8
+    assert load_model(folder).dimension == 8
     (checkpoint,) = (folder.parent / "state" / "checkpoints").glob("last-*.pt")
     last = torch.load(checkpoint, weights_only=True)
     assert last["progress"]["step"] < 14
@@ -563,24 +552,18 @@ def without_timings(log: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in TIMINGS} for line in lines]
 
 
-def stopped_before(what: str, work: WorkDirectory, asked: Params, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stopped_before(what: str, work: WorkDirectory, asked: Params) -> Path:
     """The partial folder of a run that was stopped before `what`, a function of `Build`."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Build, what, stop)
-        with pytest.raises(KeyboardInterrupt):
-            stage.run(asked, work)
+    with interrupted(Build, what):
+        stage.run(asked, work)
     return next(work.path.glob("students/.mse-teacher-1*.partial"))
 
 
 def test_a_finished_training_needs_no_checkpoint_to_be_finished(
-    work: WorkDirectory, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = params("mse", options=("head=none",), dev=dev)
-    partial = stopped_before("finish", work, asked, monkeypatch)
+    partial = stopped_before("finish", work, asked)
     shutil.rmtree(partial / ".scaffold" / "state")
     monkeypatch.setattr(Training, "run", None)  # nothing is left to train
     finished = stage.run(asked, work)
@@ -590,11 +573,9 @@ def test_a_finished_training_needs_no_checkpoint_to_be_finished(
 
 
 @pytest.mark.parametrize("damage", ["model", "outcome", "both"])
-def test_a_finished_training_with_damage_is_told_and_trained_again(
-    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
+def test_a_finished_training_with_damage_is_told_and_trained_again(work: WorkDirectory, dev: Path, damage: str) -> None:
     asked = params("mse", options=("head=none",), dev=dev)
-    partial = stopped_before("finish", work, asked, monkeypatch)
+    partial = stopped_before("finish", work, asked)
     if damage in ("model", "both"):
         (partial / "model" / "model.safetensors").write_bytes(b"x")
     if damage in ("outcome", "both"):
@@ -609,26 +590,15 @@ def test_a_finished_training_with_damage_is_told_and_trained_again(
     assert stage.run(replace(asked, force=True), work).digest == finished.digest
 
 
-def test_a_log_goes_on_with_the_means_of_all_steps(
-    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_goes_on_with_the_means_of_all_steps(work: WorkDirectory, dev: Path) -> None:
     """Checkpoints are written at any time, the log every ten steps."""
     numbers = dict(SHORT, eval_every=10, checkpoint_seconds=0.0)
     asked = params("mse", options=("head=none",), dev=dev, **numbers)
     first = stage.run(asked, work)
     whole = without_timings(first.path / "log.jsonl")
     shutil.rmtree(first.path)
-    save = Checkpoints.save
-
-    def save_and_stop(self: Checkpoints, state: Any, best: Any, best_step: Any, step: int) -> None:
-        save(self, state, best, best_step, step)
-        if step == 4:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, "save", save_and_stop)
-        with pytest.raises(KeyboardInterrupt):
-            stage.run(asked, work)
+    with interrupted(Checkpoints, "save", call=4, after=True):
+        stage.run(asked, work)
     assert without_timings(stage.run(asked, work).path / "log.jsonl") == whole
 
 
@@ -648,16 +618,8 @@ def test_a_run_that_goes_on_does_not_watch_the_teacher_again(
     whole, stopped = (make_work(tmp_path / name, teacher, TEXTS) for name in ("whole", "stopped"))
     numbers = dict(SHORT, epochs=1, checkpoint_seconds=0.0)
     asked = params("simtde", token_dim=8, start="sentences", options=("alpha=0",), dev=dev, **numbers)
-    save = Checkpoints.save
-
-    def save_and_stop(self: Checkpoints, *given: Any) -> None:
-        save(self, *given)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, "save", save_and_stop)
-        with pytest.raises(KeyboardInterrupt):
-            stage.run(asked, stopped)
+    with interrupted(Checkpoints, "save", after=True):
+        stage.run(asked, stopped)
     wanted = stage.run(asked, whole)
 
     def watched(*_: object) -> None:

@@ -57,7 +57,7 @@ def test_tinybert_comes_from_the_hub(work: WorkDirectory, tmp_path: Path, distil
     assert work.get("students", "again").digest == manifest["digest"]
 
 
-def test_a_name_that_the_hub_does_not_know(work: WorkDirectory, tmp_path: Path, distill: Distill) -> None:
+def test_a_name_that_the_hub_does_not_know(work: WorkDirectory, distill: Distill) -> None:
     with serve_hub({}) as endpoint:
         run = distill(endpoint, "--student", "nobody/nothing")
     assert run.returncode == 1
@@ -67,7 +67,7 @@ def test_a_name_that_the_hub_does_not_know(work: WorkDirectory, tmp_path: Path, 
     assert not (work.path / "students").exists()
 
 
-def test_no_hub_at_all(work: WorkDirectory, tmp_path: Path, distill: Distill) -> None:
+def test_no_hub_at_all(work: WorkDirectory, distill: Distill) -> None:
     run = distill("http://127.0.0.1:9", "--student", "tinybert")
     assert run.returncode == 1
     assert f"{TINYBERT} cannot be fetched" in run.stderr

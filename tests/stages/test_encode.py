@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupting import interrupted
+from tiny_models import load_model
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, UsageError
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.stages import encode as stage
 from sentcompress.stages.encode import Params
 from sentcompress.store import WorkDirectory
@@ -53,7 +53,7 @@ def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, 
         work,
     )
     vectors = np.load(tmp_path / "new" / "a.npy")
-    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(lines)
+    expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(lines)
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-6)
     assert (result.rows, result.dimension, result.model, result.dtype) == (43, 32, "tiny-model", "float32")
     assert result.sentences_per_second > 0
@@ -111,16 +111,10 @@ def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name:
         Params(lines="-", output=tmp_path / name).check()
 
 
-def test_an_interrupted_run_leaves_the_older_file(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_leaves_the_older_file(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "out.npy").write_bytes(b"older")
 
-    def interrupt(*_: object) -> object:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(EncodeEngine, "_batches", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(EncodeEngine, "_batches"):
         stage.run(
             Params(
                 lines=write(tmp_path / "a.txt", ["a"]),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
 from search_documents import folder_with_unreadable, make_documents
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 import sentcompress
 from sentcompress.cli.main import _run
@@ -24,8 +24,6 @@ from sentcompress.encoding import text_vectors, vector_folder
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_folder import LOCK
 from sentcompress.errors import BusyError, InputError, UsageError
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.signals import StoppedError
 from sentcompress.stages import encode as stage
@@ -54,7 +52,7 @@ def encode(work: WorkDirectory, model: Path, lines: str, output: Path, **others:
 
 
 def plain(model: Path, texts: list[str]) -> np.ndarray:
-    return EncodeEngine(load_encoder(resolve(str(model))), dtype="float32", device="cpu").encode(texts)
+    return EncodeEngine(load_model(model), dtype="float32", device="cpu").encode(texts)
 
 
 JOINED = [f"{row['title']} {row['text']}".strip() for row in ROWS]

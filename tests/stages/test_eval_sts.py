@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from listening import Listener
 from scipy import stats
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
@@ -218,11 +218,10 @@ def test_constant_scores_are_an_error_or_a_warning(
 
 def test_model_with_one_vector_for_everything_has_no_score(tmp_path: Path, sts: Path, tiny_model: Path) -> None:
     from sentcompress.models.encoder import Dense
-    from sentcompress.models.layout import load_encoder, save_encoder
-    from sentcompress.models.sources import resolve
+    from sentcompress.models.layout import save_encoder
     from sentcompress.models.transformer_encoder import TransformerEncoder
 
-    tiny = load_encoder(resolve(str(tiny_model)))
+    tiny = load_model(tiny_model)
     constant = Dense(tiny.pooled_dimension, 8)
     constant.linear.weight.data.zero_()
     constant.linear.bias.data.fill_(0.5)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from distilling import SHORT, make_work, write_dev
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 
 from benchmarks.host_waits import HostWaits
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -61,7 +61,7 @@ def test_a_method_trains_and_its_student_is_the_one_that_was_scored(
     assert facts["dev_of_saved_model"] == facts["dev"]
     assert facts["sentences_seen"] == 4 * 8 * accumulate
     assert waits.counts == {}  # on a GPU, the host would wait for each
-    saved = load_encoder(resolve(str(student.path / "model")))
+    saved = load_model(student.path / "model")
     assert np.isfinite(saved.state_dict()["transformer.embeddings.word_embeddings.weight"].numpy()).all()
     log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
     assert [line["step"] for line in log] == [0, 2, 4]
@@ -78,7 +78,7 @@ def test_simtde_with_a_narrow_table_is_an_electra_checkpoint(prepared: tuple[Wor
     work, dev = prepared
     student = distill.run(Params(method="simtde", student="teacher:2", token_dim=8, dev=dev, **SHORT), work)
     assert student.name.startswith("simtde-teacher-2-e8-")
-    saved = load_encoder(resolve(str(student.path / "model")))
+    saved = load_model(student.path / "model")
     assert saved.config.model_type == "electra"
     assert (saved.config.embedding_size, saved.config.hidden_size, saved.config.num_hidden_layers) == (8, 32, 2)
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
@@ -172,7 +172,7 @@ def test_a_smaller_vocabulary_still_finds_the_teacher_s_tokens(prepared: tuple[W
         Params(method="simtde", student="teacher:2", vocabulary=40, token_dim=8, dev=dev, **SHORT), work
     )
     assert student.name.startswith("simtde-teacher-2-e8-v40-")
-    saved = load_encoder(resolve(str(student.path / "model")))
+    saved = load_model(student.path / "model")
     assert saved.config.vocab_size == len(saved.tokenizer) == 40
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
 
@@ -181,7 +181,7 @@ def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Pa
     work, dev = prepared
     student = distill.run(Params(method="mse", student="teacher:2", feed_forward=6, dev=dev, **SHORT), work)
     assert student.name.startswith("mse-teacher-2-f6-")
-    assert load_encoder(resolve(str(student.path / "model"))).config.intermediate_size == 6
+    assert load_model(student.path / "model").config.intermediate_size == 6
     assert student.facts["feed_forward"] == student.parameters["feed_forward"] == 6
     with pytest.raises(UsageError, match="`feed_forward` is for `student` teacher:K"):
         Params(method="mse", student="tinybert", feed_forward=6).check()
@@ -229,7 +229,7 @@ def test_several_passes_through_one_layer(prepared: tuple[WorkDirectory, Path]) 
     student = distill.run(asked, work)
     assert student.name.startswith("simtde-teacher-1-e8-p2-")
     assert student.facts["passes"] == student.parameters["passes"] == 2
-    assert load_encoder(resolve(str(student.path / "model"))).config.model_type == "albert"
+    assert load_model(student.path / "model").config.model_type == "albert"
     assert student.facts["dev_of_saved_model"] == student.facts["dev"]
     assert distill.run(asked, work).digest == student.digest
     once = distill.run(replace(asked, passes=1), work)

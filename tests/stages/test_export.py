@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from listening import Listener
-from tiny_models import break_weights
+from tiny_models import break_weights, load_model
 from tracing import traced_once
 
 from sentcompress.cli.main import _run
@@ -25,8 +25,7 @@ from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.card import LONGEST_NOTES
 from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import plain_tokenizer
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -75,7 +74,7 @@ def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score
 
 @pytest.fixture(scope="module")
 def encoder(tiny_model: Path) -> Encoder:
-    base = load_encoder(resolve(str(tiny_model)))
+    base = load_model(tiny_model)
     torch.manual_seed(0)
     return TransformerEncoder(base.transformer, base.tokenizer, dense=[Dense(32, 8)], text=base.text).eval()
 
@@ -128,7 +127,7 @@ def test_the_artifact_is_the_model_folder(exported: Artifact, encoder: Encoder) 
     } <= files
     assert {Path(name).suffix for name in files} <= {".json", ".md", ".safetensors", ".onnx", ".txt"}
     assert "onnx/model.onnx" not in files
-    loaded = load_encoder(resolve(str(exported.path)))
+    loaded = load_model(exported.path)
     texts = ["the dog runs", "a man reads"]
     np.testing.assert_allclose(encoder_vectors(loaded, texts), encoder_vectors(encoder, texts), atol=1e-6)
 
@@ -276,7 +275,7 @@ def test_a_student_with_a_flipped_bit_is_not_exported(work: WorkDirectory) -> No
     assert work.find("exports", "flipped") is None
 
 
-def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_leaves_nothing_in_the_next(work: WorkDirectory) -> None:
     # A kill runs no handlers, so what it leaves is put there by hand.
     wanted = run(Params(formats=("folder",)), work)
     partial = work.path / "exports" / f".{STUDENT}.partial"
@@ -421,7 +420,7 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
 def test_a_static_model_can_be_calibrated(
     projected: bool, tiny_model: Path, sentences: list[str], tmp_path: Path
 ) -> None:
-    source = load_encoder(resolve(str(tiny_model)))
+    source = load_model(tiny_model)
     static = StaticEncoder(
         token_vectors(torch.randn(source.table_size, 16, generator=torch.Generator().manual_seed(0))),
         plain_tokenizer(source.tokenizer),
@@ -457,7 +456,7 @@ def test_calibrated_vectors_do_not_depend_on_the_batch(
     from sentcompress.exporting.calibration import fix_ranges
     from sentcompress.exporting.graph_reader import GraphReader
 
-    encoder = load_encoder(resolve(str(exported.path)))
+    encoder = load_model(exported.path)
     folder = tmp_path / "copy"
     shutil.copytree(exported.path, folder)
     file = "onnx/fixed.onnx"
@@ -485,7 +484,7 @@ def test_float16_weights_take_half_the_size_and_give_the_same_vectors(work: Work
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
     expected = encoder_vectors(encoder, texts)
     np.testing.assert_allclose(loaded.encode(texts), expected, atol=2e-3)
-    own = load_encoder(resolve(str(small.path)))
+    own = load_model(small.path)
     np.testing.assert_allclose(encoder_vectors(own, texts), expected, atol=2e-3)
     again = run(Params(model=str(small.path), formats=("folder",), float16=True, name="again"), work)
     assert again.facts["bytes"] == small.facts["bytes"]

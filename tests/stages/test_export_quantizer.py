@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from search_documents import make_documents
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.quantization.codecs import CODECS
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages import encode, export, fit_quantizer
@@ -50,7 +48,7 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
     card = (made.path / "README.md").read_text(encoding="utf-8")
     section = card.split("## Stored vectors")[1].split("\n## ")[0]
     (lines,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
-    vectors = EncodeEngine(load_encoder(resolve(str(made.path))), dtype="float32").encode(TEXTS)
+    vectors = EncodeEngine(load_model(made.path), dtype="float32").encode(TEXTS)
 
     class Model:
         def encode(self, texts: list[str]) -> np.ndarray:

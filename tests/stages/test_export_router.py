@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from search_documents import make_documents
 from sentence_transformers import SentenceTransformer
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import router
 from sentcompress.models.catalog import find_model
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.model_files import weight_bytes
-from sentcompress.models.sources import resolve
 from sentcompress.stages import eval_search, export, select
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -29,7 +28,7 @@ TEXTS = make_sentences(30, seed=3)
 def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the same width as `tiny_model`, with a prompt, a shorter limit and its case folded."""
     folder = make_tiny_model(tmp_path_factory.mktemp("student") / "student", layers=1, seed=5)
-    encoder = load_encoder(resolve(str(folder)))
+    encoder = load_model(folder)
     encoder.text = replace(encoder.text, prompt="woman reads ", max_length=20, lower_case=True)
     save_encoder(encoder, folder)
     return folder
@@ -40,7 +39,7 @@ def exported(work: WorkDirectory, model: Path, documents: Path) -> Artifact:
 
 
 def engine_vectors(folder: Path) -> np.ndarray:
-    return EncodeEngine(load_encoder(resolve(str(folder))), dtype="float32").encode(TEXTS)
+    return EncodeEngine(load_model(folder), dtype="float32").encode(TEXTS)
 
 
 def test_each_route_gives_the_vectors_of_its_model(work: WorkDirectory, student: Path, tiny_model: Path) -> None:
@@ -65,7 +64,7 @@ def test_prompts_of_documents_are_used_without_a_task_too(work: WorkDirectory, s
 
 def test_each_route_has_the_prompt_of_its_models_task(work: WorkDirectory, student: Path, tmp_path: Path) -> None:
     teacher = make_tiny_model(tmp_path / "teacher", seed=2)
-    encoder = load_encoder(resolve(str(teacher)))
+    encoder = load_model(teacher)
     encoder.text = replace(encoder.text, prompts={"query": "the man ", "document": "a dog "})
     save_encoder(encoder, teacher)
     folder = exported(work, student, teacher).path / "router"

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from distilling import made_once, make_work, write_dev
-from tiny_models import make_plain, make_tiny_model
+from interrupting import interrupted
+from tiny_models import load_model, make_plain, make_tiny_model
 
 from sentcompress.cli.line import Call
 from sentcompress.cli.results import SHOW
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.ibkd import IBKDFinetune
-from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Shape, Size, size_of
-from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, finetune
 from sentcompress.stages.finetune import Params
 from sentcompress.store import METHOD_OF, WorkDirectory
@@ -89,7 +88,7 @@ def test_the_saved_student_is_the_one_that_was_scored(
     assert facts["dimension"] == 8
     assert facts["triplets"] == 60
     assert facts["dev_of_saved_model"] == facts["dev"]
-    saved = load_encoder(resolve(str(student.path / "model")))
+    saved = load_model(student.path / "model")
     assert saved.dimension == 8
     assert saved.normalize
 
@@ -107,13 +106,13 @@ def test_the_model_that_it_started_from_is_recorded_once_and_shown(
 def test_a_checkpoint_gets_the_pooling_that_is_asked_for(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     plain = make_plain(tmp_path / "plain", tiny_model)
     student = finetune.run(params(tiny_model, model=str(plain), pooling="cls-mlp"), work)
-    saved = load_encoder(resolve(str(student.path / "model")))
+    saved = load_model(student.path / "model")
     assert saved.pooling == ("cls",)
     assert [layer.activation_name for layer in saved.dense_layers] == ["Tanh"]
     again = finetune.run(params(tiny_model, model=str(plain), pooling="cls-mlp", name="again"), work)
     assert again.facts["dev_before_training"] == student.facts["dev_before_training"]
     mean = finetune.run(params(tiny_model, model=str(plain)), work)
-    assert load_encoder(resolve(str(mean.path / "model"))).pooling == ("mean",)
+    assert load_model(mean.path / "model").pooling == ("mean",)
     with pytest.raises(InputError, match=r"`pooling` mean: .* has modules of its own"):
         finetune.run(params(tiny_model, pooling="mean"), work)
 
@@ -137,7 +136,7 @@ def test_without_graded_pairs_held_out_triplets_choose(work: WorkDirectory, tiny
 
 def vectors_of(model: Path, texts: Sequence[str]) -> torch.Tensor:
     """[N, D], of length one, each sentence by itself."""
-    encoder = load_encoder(resolve(str(model))).eval()
+    encoder = load_model(model).eval()
     with torch.inference_mode():
         found = [
             encoder(ids, torch.ones_like(ids)) for ids in map(torch.tensor, ([row] for row in encoder.tokenize(texts)))
@@ -226,25 +225,15 @@ def replace_request(table: object, name: str) -> object:
 
 @pytest.mark.parametrize("batches", ["by-length", "random"])
 def test_an_interrupted_run_ends_with_the_same_weights(
-    work: WorkDirectory, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch, batches: str
+    work: WorkDirectory, tiny_model: Path, sentences: list[str], batches: str
 ) -> None:
     from sentcompress.methods.simcse import SimCSE
 
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     asked = params(tiny_model, dev=dev, keep=0.5, checkpoint_seconds=0, dropout=0.1, batches=batches)
     whole = finetune.run(replace(asked, name="whole"), work)
-    objective, calls = SimCSE.objective, [0]
-
-    def killed(self: SimCSE, **views: torch.Tensor) -> dict[str, torch.Tensor]:
-        calls[0] += 1
-        if calls[0] == 5:
-            raise KeyboardInterrupt
-        return objective(self, **views)
-
-    monkeypatch.setattr(SimCSE, "objective", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(SimCSE, "objective", call=5):
         finetune.run(replace(asked, name="part"), work)
-    monkeypatch.setattr(SimCSE, "objective", objective)
     part = finetune.run(replace(asked, name="part"), work)
     names = ("model.safetensors",)
     for name in names:
@@ -278,8 +267,8 @@ def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_mode
     dev = write_dev(work.path / "dev.tsv", sentences[:40])
     numbers = dict(SHORT, lr=1e-12, max_steps=1)
     asked = params(tiny_model, **numbers, dev=dev, dim=8, options=("dim_start=pca",), name="axes")
-    student = load_encoder(resolve(str(finetune.run(asked, work).path / "model")))
-    before = load_encoder(resolve(str(tiny_model)))
+    student = load_model(finetune.run(asked, work).path / "model")
+    before = load_model(tiny_model)
     texts = [text for part in SentenceTable(work.get("sentences", "nli").path).stream() for text in part]
     vectors, found = [], []
     with torch.inference_mode():

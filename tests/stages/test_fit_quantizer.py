@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from listening import Listener
 from search_documents import make_documents
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import search_fidelity
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.quantization.choice import StoragePlan, plans
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages.fit_quantizer import Params, run
@@ -62,7 +60,7 @@ def test_everything_that_fits_is_tried_and_the_best_is_kept(work: WorkDirectory,
 def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: WorkDirectory, tiny_model: Path) -> None:
     made = run(params(tiny_model, vector_bytes=6, store="int8"), work)
     quantizer = Quantizer.load(made.path / FOLDER)
-    engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
+    engine = EncodeEngine(load_model(tiny_model), dtype="float32")
     documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES[1::2])
     stored = quantizer.decode(quantizer.encode(documents))
     expected = 100 * search_fidelity(quantizer.turn(queries), stored, queries, documents).mean()
@@ -217,5 +215,5 @@ def test_product_codes_have_at_most_half_a_byte_per_dimension() -> None:
 
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:
     quantizer = Quantizer.load(run(params(tiny_model, vector_bytes=32, store="int8"), work).path / FOLDER)
-    vectors = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(TEXTS[:50])
+    vectors = EncodeEngine(load_model(tiny_model), dtype="float32").encode(TEXTS[:50])
     np.testing.assert_allclose(quantizer.scores(vectors, quantizer.encode(vectors)), vectors @ vectors.T, atol=0.02)

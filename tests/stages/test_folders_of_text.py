@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from beir import write_jsonl
 from listening import Listener
-from tiny_models import make_sentences
+from tiny_models import load_model, make_sentences
 
 import sentcompress
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.stages import encode, search, split_documents
 from sentcompress.store import WorkDirectory
 
@@ -49,7 +47,7 @@ def test_a_file_of_a_folder_is_one_text(work: WorkDirectory, docs: Path, tiny_mo
     stored = sentcompress.read_vectors(tmp_path / "vectors")
     assert list(stored.ids) == ["guide/long.md", "notes.rst", "r1", "short.txt"]
     texts = [f"The happy dog {LONG}", SENTENCES[102], SENTENCES[103], f"{SENTENCES[100]}\n{SENTENCES[101]}"]
-    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(texts)
+    expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(texts)
     np.testing.assert_allclose(stored.to_array(), expected, atol=1e-5)
     assert told.warnings == [
         "1 of the first 4 texts are longer than the 64 tokens that the model reads; the rest of them is not in "

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interrupting import interrupted
 from sharding import bytes_of, make_table
 from tiny_models import make_sentences, make_tiny_model
 
@@ -270,21 +271,12 @@ def test_a_merge_that_was_interrupted_goes_on(
     whole = embed(work, tiny_model, name="whole")
     for number in (1, 2):
         embed(work, tiny_model, f"{number}/2")
-
-    join = sharded_vectors._join
-
-    def die(paths: Any, rows: int, build: Any, name: str) -> None:
-        if name == "vectors-00002.npy":
-            raise KeyboardInterrupt
-        join(paths, rows, build, name)
-
-    monkeypatch.setattr(sharded_vectors, "_join", die)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(sharded_vectors, "_join", call=3):
         merged(work)
     assert work.unfinished("teacher-vectors") == ["main"]
     said = [row["why"] for row in status.run(status.Params(), work) if row["name"] == "main"]
     assert "the merge of its shards was interrupted; run merge teacher-vectors/main again to resume" in said
-    made: list[str] = []
+    join, made = sharded_vectors._join, []
     monkeypatch.setattr(sharded_vectors, "_join", lambda *given: (made.append(given[3]), join(*given)))
     assert merged(work).digest == whole.digest
     assert made == ["vectors-00002.npy"]

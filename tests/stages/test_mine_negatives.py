@@ -16,8 +16,9 @@ import pytest
 import torch
 from beir import with_ids, write_beir, write_jsonl
 from distilling import add_sentences
+from interrupting import interrupted
 from listening import Listener
-from tiny_models import make_sentences
+from tiny_models import load_model, make_sentences
 
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
@@ -25,8 +26,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.mining import miner
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.stages import mine_negatives, status, teacher_embed
 from sentcompress.stages.mine_negatives import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -50,7 +50,7 @@ def write_pairs(path: Path, rows: Sequence[Sequence[str]], header: str = "query\
 
 @cache
 def encoder_of(model: Path) -> Encoder:
-    return load_encoder(resolve(str(model)))
+    return load_model(model)
 
 
 def embedded(model: Path, texts: Sequence[str]) -> Floats:
@@ -312,15 +312,10 @@ def test_a_killed_run_does_not_encode_the_corpus_again(
 ) -> None:
     whole = mine(work, tiny_model, pairs=pairs, name="whole")
 
-    def killed(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mine_negatives, "exact_search", killed)
-        with pytest.raises(KeyboardInterrupt):
-            mine(work, tiny_model, pairs=pairs)
+    with interrupted(mine_negatives, "exact_search"):
+        mine(work, tiny_model, pairs=pairs)
     assert work.unfinished("sentences") == ["mined"]
-    monkeypatch.setattr(mine_negatives, "writing_vectors", killed)
+    monkeypatch.delattr(mine_negatives, "writing_vectors")
     artifact = mine(work, tiny_model, pairs=pairs)
     assert artifact.digest == whole.digest
     assert work.unfinished("sentences") == []
@@ -391,11 +386,9 @@ def test_the_command_shows_what_it_found(
     assert json.loads(capsys.readouterr().out)["facts"]["negatives"] == 2
 
 
-def test_a_student_mines_with_its_own_vectors(
-    work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path
-) -> None:
+def test_a_student_mines_with_its_own_vectors(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
     """`student` is the one finished last, and no other model than the teacher's says the same."""
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     for number, name in enumerate(("older", "newer"), 1):
         with torch.no_grad():
             torch.manual_seed(number)

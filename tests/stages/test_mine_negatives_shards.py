@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupting import interrupts
 from sharding import bytes_of
 from tiny_models import make_sentences
 
@@ -69,36 +71,18 @@ def test_the_bytes_are_those_of_one_run(
     assert mine(work, tiny_model, pairs, **options) == found
 
 
-def test_interrupted_at_every_step(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_at_every_step(work: WorkDirectory, tmp_path: Path, tiny_model: Path, pairs: Path) -> None:
     whole = mine(WorkDirectory(tmp_path / "other"), tiny_model, pairs)
-    write, written, steps = Build.write, 0, 0
-
-    def counted(self: Build, name: str) -> Any:
-        nonlocal written
-        written += 1
-        if written == after:
-            raise KeyboardInterrupt
-        return write(self, name)
-
-    monkeypatch.setattr(Build, "write", counted)
-    for shard in ("2/2", "1/2", None):
-        after = 0
-        while True:
-            written, after = 0, after + 1
-            try:
-                mine(work, tiny_model, pairs, shard) if shard else merged(work)
-                break
-            except KeyboardInterrupt:
-                steps += 1
+    steps = 0
+    for act in (*(partial(mine, work, tiny_model, pairs, shard) for shard in ("2/2", "1/2")), partial(merged, work)):
+        call = 1
+        while interrupts(act, Build, "write", call):
+            steps, call = steps + 1, call + 1
     assert steps > 12
     assert work.get("sentences", "mined").digest == whole.digest
 
 
-def test_a_shard_waits_for_parts_that_others_encode(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, pairs: Path
-) -> None:
+def test_a_shard_waits_for_parts_that_others_encode(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
     mine(work, tiny_model, pairs, "1/3")
     shared = work.path / "sentences" / ".mined.shards" / ".shared"
     for path in (shared / "vectors-2-of-3", shared / "vectors"):

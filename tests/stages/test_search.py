@@ -14,7 +14,7 @@ import pytest
 from beir import write_jsonl
 from listening import Listener
 from search_documents import folder_with_unreadable, make_documents
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.cli.search import _shown
@@ -22,8 +22,6 @@ from sentcompress.encoding import embedders
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.stages.search import INDEX, Params, Result, run
 from sentcompress.store import WorkDirectory
 
@@ -49,7 +47,7 @@ def search(work: WorkDirectory, *queries: str, **others: object) -> Result:
 
 
 def vectors(model: Path, texts: list[str]) -> np.ndarray:
-    return EncodeEngine(load_encoder(resolve(str(model))), dtype="float32", device="cpu").encode(texts)
+    return EncodeEngine(load_model(model), dtype="float32", device="cpu").encode(texts)
 
 
 def test_a_column_called_passages_is_not_an_index_of_passages(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from beir import write_jsonl
+from interrupting import interrupted
 from listening import Listener
 
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
@@ -192,17 +193,10 @@ def test_interrupted_while_writing_it_goes_on_without_reading_again(
     tmp_path: Path, articles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(tmp_path, articles, name="whole")
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "_write_training", stop)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path, articles, name="cut")
-    with monkeypatch.context() as patch:
-        patch.setattr(split_documents, "scan", stop)
-        resumed = run(tmp_path, articles, name="cut")
+    with interrupted(writing, "_write_training"):
+        run(tmp_path, articles, name="cut")
+    monkeypatch.delattr(split_documents, "scan")
+    resumed = run(tmp_path, articles, name="cut")
     assert resumed.digest == whole.digest
     assert not (resumed.path / ".scaffold").exists()
 

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupting import interrupted
 from sharding import make_table
-from tiny_models import make_sentences, make_tiny_model
+from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.dtype_trial import Speedup
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.progress import SilentReporter
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
@@ -53,7 +53,7 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     assert artifact.facts["sentences_per_second"] > 0
     shards = VectorShards(artifact.path)
     assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
-    expected = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32").encode(sentences)
+    expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(sentences)
     np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
 
 
@@ -142,7 +142,7 @@ def test_vectors_without_the_teachers_own_normalisation(
     work: WorkDirectory, tiny_model: Path, sentences: list[str]
 ) -> None:
     whole = stage.run(Params(teacher=str(tiny_model), name="whole", dtype="float32", normalize=False), work)
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     assert encoder.normalize
     encoder.normalize = False
     expected = EncodeEngine(encoder, dtype="float32").encode(sentences)
@@ -200,19 +200,8 @@ def test_a_resumed_run_keeps_the_plan_it_began_with(
 ) -> None:
     plans = iter([Speedup([10.0] * 9), Speedup([0.1] * 9)])
     monkeypatch.setattr("sentcompress.models.dtype_trial.measure", lambda *_: next(plans))
-    whole = EncodeEngine.stream
-    left = [1]
-
-    def interrupted(self: EncodeEngine, *arguments: object) -> object:
-        if not left:
-            raise KeyboardInterrupt
-        left.pop()
-        return whole(self, *arguments)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(EncodeEngine, "stream", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            stage.run(Params(teacher=str(tiny_model)), work)
+    with interrupted(EncodeEngine, "stream", call=2):
+        stage.run(Params(teacher=str(tiny_model)), work)
     assert work.unfinished("teacher-vectors") == ["main"]
     artifact = stage.run(Params(teacher=str(tiny_model)), work)
     assert artifact.facts["compute_dtype"] == "bfloat16"
@@ -313,7 +302,7 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     make_table(work, texts, shard_rows=10)
     plain = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="plain"), work)
     twice = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="twice", content_words=0.5), work)
-    engine = EncodeEngine(load_encoder(resolve(str(tiny_model))), dtype="float32")
+    engine = EncodeEngine(load_model(tiny_model), dtype="float32")
     bare = ["dog", "dog", "dog", "cat", *texts[4:]]  # texts of "the" alone are read whole
     expected = engine.encode(texts) + 0.5 * engine.encode(bare)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
@@ -330,7 +319,7 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
 def test_a_prompt_and_a_second_reading_do_not_go_together(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path
 ) -> None:
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     encoder.text = replace(encoder.text, prompt="the man reads ")
     save_encoder(encoder, tmp_path / "prompted")
     with pytest.raises(InputError, match="puts a prompt before every text"):

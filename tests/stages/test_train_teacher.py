@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from distilling import SHORT, write_dev
-from tiny_models import make_plain, make_tiny_model
+from tiny_models import load_model, make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
-from sentcompress.models.layout import load_encoder
 from sentcompress.models.shape import Size
-from sentcompress.models.sources import resolve
 from sentcompress.stages import augment, teacher_embed, train_teacher
 from sentcompress.stages.train_teacher import Params
 from sentcompress.store import WorkDirectory
@@ -38,7 +36,7 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     asked = Params(model=str(plain), triplets=(str(triplets),), **SHORT, dev=dev, name="plain-simcse")
     teacher = train_teacher.run(asked, work)
     assert teacher.reference == "students/plain-simcse"
-    saved = load_encoder(resolve(str(teacher.path / "model")))
+    saved = load_model(teacher.path / "model")
     assert saved.pooling == ("cls",)
     assert [layer.activation_name for layer in saved.dense] == ["Tanh"]
     assert teacher.facts["dev_of_saved_model"] == teacher.facts["dev"]
@@ -55,7 +53,7 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     teacher = train_teacher.run(
         Params(model=str(tiny_model), triplets=(str(triplets),), **SHORT), WorkDirectory(tmp_path / "work")
     )
-    saved = load_encoder(resolve(str(teacher.path / "model")))
+    saved = load_model(teacher.path / "model")
     assert teacher.facts["pooling"] == "mean"
     assert saved.pooling == ("mean",)
     assert len(saved.dense) == 0

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from distilling import add_sentences, make_work
-from tiny_models import break_weights, make_sentences, make_tiny_model
+from tiny_models import break_weights, load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
-from sentcompress.models.sources import resolve
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.token_weights import LEAST, sif_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences
@@ -26,10 +24,6 @@ from sentcompress.stages.weigh_tokens import Params, run
 from sentcompress.store import WorkDirectory, ancestors, students_of
 
 SENTENCES = [*make_sentences(150), *(f"the {word} . the , the" for word in ("dog", "cat", "man"))]
-
-
-def loaded(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
 
 
 @pytest.fixture
@@ -42,7 +36,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 def test_the_model_with_the_weights_of_the_formula(work: WorkDirectory, tiny_model: Path) -> None:
     artifact = run(Params(model=str(tiny_model), smoothing=0.05, punctuation=0.2), work)
     assert artifact.reference == f"students/{tiny_model.name}-weighed"
-    plain, saved = loaded(tiny_model), loaded(artifact.path / "model")
+    plain, saved = load_model(tiny_model), load_model(artifact.path / "model")
     expected = sif_weights(plain.tokenizer, token_occurrences(plain, [SENTENCES]), 0.05, 0.2)
     assert saved.token_weights is not None
     np.testing.assert_allclose(saved.token_weights.detach(), expected)
@@ -65,7 +59,7 @@ def test_what_cannot_be_weighed_is_refused(work: WorkDirectory, tiny_model: Path
     run(Params(model=str(tiny_model), name="w"), work)
     with pytest.raises(InputError, match="w already has token weights"):
         run(Params(model="w", name="twice"), work)
-    plain = loaded(tiny_model)
+    plain = load_model(tiny_model)
     save_encoder(
         TransformerEncoder(plain.transformer, plain.tokenizer, pooling=("cls",), text=plain.text), tmp_path / "first"
     )
@@ -84,11 +78,11 @@ def test_a_table_of_unknown_words_is_refused(tmp_path: Path, tiny_model: Path) -
 
 
 def test_a_prompt_is_not_counted(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
-    encoder = loaded(tiny_model)
+    encoder = load_model(tiny_model)
     encoder.text = replace(encoder.text, prompt="guitar ")
     save_encoder(encoder, tmp_path / "prompted")
-    found = loaded(run(Params(model=str(tmp_path / "prompted")), work).path / "model")
-    expected = loaded(run(Params(model=str(tiny_model)), work).path / "model")
+    found = load_model(run(Params(model=str(tmp_path / "prompted")), work).path / "model")
+    expected = load_model(run(Params(model=str(tiny_model)), work).path / "model")
     assert found.text.prompt == "guitar "
     assert found.token_weights is not None
     assert expected.token_weights is not None
@@ -105,11 +99,11 @@ def test_weighed_models_are_averaged_with_their_like_alone(work: WorkDirectory, 
     one = run(Params(model=str(tiny_model), name="one", smoothing=0.01), work)
     run(Params(model=str(tiny_model), name="other", smoothing=0.5), work)
     made = average.run(average.Params(inputs=("one", "other"), weights=(2.0, -1.0), name="beyond"), work)
-    found = loaded(made.path / "model").token_weights
+    found = load_model(made.path / "model").token_weights
     assert found is not None
     assert float(found.min()) == pytest.approx(LEAST)
     assert made.facts["weights_cosine"] == pytest.approx(1)  # of what is trained
-    assert loaded(one.path / "model").count_parameters() == made.facts["parameters"]
+    assert load_model(one.path / "model").count_parameters() == made.facts["parameters"]
     with pytest.raises(InputError, match=r"one and .* differ in their token weights"):
         average.run(average.Params(inputs=("one", str(tiny_model))), work)
 
@@ -133,8 +127,8 @@ def test_a_weighed_teacher_teaches_a_student_without_weights(tmp_path: Path) -> 
     trained = distill.run(
         distill.Params(method="simtde", student="teacher:1", **overrides, options=("states=0.1",)), work
     )
-    assert loaded(weighed.path / "model").token_weights is not None
-    assert loaded(trained.path / "model").token_weights is None
+    assert load_model(weighed.path / "model").token_weights is not None
+    assert load_model(trained.path / "model").token_weights is None
     assert trained.facts["dev"] > trained.facts["dev_before_training"]
 
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pytest
 import torch
 from distilling import add_sentences, make_work
-from tiny_models import break_weights
+from tiny_models import break_weights, load_model
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.models import layout
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import save_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.stages import export, status
@@ -27,10 +27,6 @@ from sentcompress.stages.whiten import Params, run
 from sentcompress.store import Artifact, WorkDirectory, ancestors
 
 Floats = npt.NDArray[np.float64]
-
-
-def loaded(folder: Path) -> Encoder:
-    return load_encoder(resolve(str(folder)))
 
 
 def embedded(encoder: Encoder, texts: Sequence[str], *, final: bool) -> Floats:
@@ -55,7 +51,7 @@ def cosines(vectors: Floats) -> Floats:
 
 def with_dense(model: Path, folder: Path, dense: Sequence[tuple[int, str, bool]]) -> Path:
     """The model with Dense layers of these widths, activations and biases."""
-    encoder = loaded(model)
+    encoder = load_model(model)
     torch.manual_seed(1)
     width, layers = encoder.dimension, []
     for out, activation, bias in dense:
@@ -77,7 +73,7 @@ def work(tmp_path: Path, sentences: list[str]) -> WorkDirectory:
 
 def whiten(work: WorkDirectory, model: Path | str, **params: Any) -> tuple[Artifact, Encoder]:
     artifact = run(Params(model=str(model), **params), work)
-    return artifact, loaded(artifact.path / "model")
+    return artifact, load_model(artifact.path / "model")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +97,7 @@ def test_the_model_gives_the_whitened_vectors(
 ) -> None:
     model = with_dense(tiny_model, tmp_path / "model", dense)
     artifact, encoder = whiten(work, model, dim=8)
-    raw = embedded(loaded(model), sentences, final=False)
+    raw = embedded(load_model(model), sentences, final=False)
     assert not np.allclose(np.linalg.norm(raw, axis=1), 1, atol=0.1)  # not those after the normalisation
     found = embedded(encoder, sentences, final=True)
     np.testing.assert_allclose(cosines(found), cosines(formula(raw, 8, raw)), atol=1e-4)
@@ -126,7 +122,7 @@ def test_before_the_normalisation_the_covariance_is_the_identity(
 
 def test_a_sample_is_drawn_with_the_seed(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
     rows = np.random.default_rng(3).choice(len(sentences), size=60, replace=False)
-    raw = embedded(loaded(tiny_model), sentences, final=False)
+    raw = embedded(load_model(tiny_model), sentences, final=False)
     artifact, encoder = whiten(work, tiny_model, dim=5, sample=60, seed=3)
     expected = formula(raw[rows], 5, raw)
     np.testing.assert_allclose(cosines(embedded(encoder, sentences, final=True)), cosines(expected), atol=1e-4)

@@ -122,7 +122,7 @@ def test_files_not_listed_in_an_index_are_removed(build: Build) -> None:
     assert not folder.exists()
 
 
-def test_the_error_of_the_disk_is_the_one_that_is_raised(tmp_path: Path) -> None:
+def test_the_error_of_the_disk_is_the_one_that_is_raised() -> None:
     """torch goes on after a failed write, and complains of a wrong position in the end."""
 
     class Full(io.BytesIO):

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 import torch
 from distilling import make_work
+from interrupting import interrupted
 from listening import Listener
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 from torch import Tensor
 
 from sentcompress.methods import METHODS
 from sentcompress.methods.queue_logsumexp import queue_logsumexp, queue_products
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.training import residence
@@ -66,7 +65,7 @@ def terms_of(entry: Mapping[str, float]) -> dict[str, float]:
 
 
 def weights(student: Artifact) -> dict[str, Tensor]:
-    return load_encoder(resolve(str(student.path / "model"))).state_dict()
+    return load_model(student.path / "model").state_dict()
 
 
 @contextmanager
@@ -114,27 +113,15 @@ def test_the_first_steps_are_those_of_the_cpu(work: WorkDirectory, method: str) 
 
 
 @pytest.mark.parametrize("method", ["ckd", "simtde"])
-def test_a_run_that_was_cut_off_ends_as_one_that_was_not(
-    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_a_run_that_was_cut_off_ends_as_one_that_was_not(work: WorkDirectory, method: str) -> None:
     """Checkpoints are written in the background after every step."""
 
     def params(name: str) -> distill.Params:
         return distill.Params(method=method, name=name, **NUMBERS)
 
     whole = distill.run(params("whole"), work)
-    step, calls = Training._step, [0]
-
-    def cut_off(*arguments: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 31:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_step", cut_off)
-        with pytest.raises(KeyboardInterrupt):
-            distill.run(params("part"), work)
+    with interrupted(Training, "_step", call=31):
+        distill.run(params("part"), work)
     listener = Listener()
     again = distill.run(params("part"), work, listener)
     assert any("resuming after step 30" in message for message in listener.notes)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from sentcompress.models import dtype_trial
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.training.precision import training_dtype
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def encoder(tiny_model: Path) -> Encoder:
-    return load_encoder(resolve(str(tiny_model)))
 
 
 def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,11 @@ import torch
 from beir import write_jsonl
 from distilling import make_work
 from listening import Listener
-from tiny_models import make_tiny_model
+from tiny_models import load_model, make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.vector_shards import VectorShards
 from sentcompress.errors import MissingArtifactError
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.store import WorkDirectory
@@ -40,7 +38,7 @@ def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Pat
     table, vectors = SentenceTable(work.get("sentences").path), work.get("teacher-vectors")
     supplied = supply(
         frozenset({"teacher", "domains"}),
-        load_encoder(resolve(str(tiny_model))),
+        load_model(tiny_model),
         vectors,
         domains=table.domains(),
         tensors={},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupting import interrupted
 from number_words import tokenize
 
 from sentcompress.progress import SILENT
@@ -38,17 +39,10 @@ def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["tokens", "lengths"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "another"])
-def test_a_shard_that_is_not_whole_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, damage: str
-) -> None:
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
+def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, damage: str) -> None:
     with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
-        with monkeypatch.context() as patch:
-            patch.setattr(token_cache, "_join", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                build_token_cache(build, "tokens", Table(), tokenize, SILENT)
+        with interrupted(token_cache, "_join"):
+            build_token_cache(build, "tokens", Table(), tokenize, SILENT)
         path = build.path / "tokens" / f"00000.{part}.npy"
         content = path.read_bytes()
         path.unlink()

@@ -10,12 +10,10 @@ import pytest
 import torch
 from distilling import make_work
 from number_words import tokenize
-from tiny_models import make_sentences, make_tiny_model, tiny_transformer
+from tiny_models import load_model, make_sentences, make_tiny_model, tiny_transformer
 from torch import Tensor
 
 from sentcompress.models.encoder import Dense, Encoder
-from sentcompress.models.layout import load_encoder
-from sentcompress.models.sources import resolve
 from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
@@ -270,8 +268,8 @@ def test_every_layer_of_the_student_is_matched_with_the_teachers_last(tmp_path: 
     texts = make_sentences(10)
     folder = make_tiny_model(tmp_path / "teacher", layers=5)
     work = make_work(tmp_path / "work", folder, texts)
-    teacher = load_encoder(resolve(str(folder))).eval()
-    student = load_encoder(resolve(str(make_tiny_model(tmp_path / "student", layers=2, seed=3)))).eval()
+    teacher = load_model(folder).eval()
+    student = load_model(make_tiny_model(tmp_path / "student", layers=2, seed=3)).eval()
     supplied = supply(
         frozenset({"teacher", "last-layers"}),
         student,
@@ -299,8 +297,8 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
     vectors = teacher_embed.run(
         teacher_embed.Params(teacher=str(folder), dtype="float32", layers=(1, 3), name="two"), work
     )
-    teacher = load_encoder(resolve(str(folder))).eval()
-    student = load_encoder(resolve(str(make_tiny_model(tmp_path / "student", layers=4, seed=3)))).eval()
+    teacher = load_model(folder).eval()
+    student = load_model(make_tiny_model(tmp_path / "student", layers=4, seed=3)).eval()
     trim_vocabulary(student, 50, token_occurrences(student, [texts]), "student")
     supplied = supply(
         frozenset({"teacher", "teacher-layers", "tokens"}),
