@@ -31,7 +31,7 @@ class TrainingOptions(Hub, Named):
     batches: Annotated[
         str,
         Opt(
-            "Texts of a batch: by-length (of similar length, with little padding) or random (as in the papers).",
+            "How to group texts into batches: by-length (little padding) or random (as in the papers).",
             choices=BATCHES,
         ),
     ] = BY_LENGTH
@@ -79,7 +79,7 @@ class TrainingOptions(Hub, Named):
     ] = None
     keep_index: Annotated[
         bool,
-        Opt("With --dev documents/NAME: search the teacher's vectors of the passages with the student's queries."),
+        Opt("With --dev documents/NAME: score the student's queries on the teacher's passage vectors."),
     ] = False
     eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
     patience: Annotated[
