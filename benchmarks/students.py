@@ -1,4 +1,4 @@
-"""Students by methods after those of the papers, trained from all-MiniLM-L6-v2 on real text and scored beside it.
+"""Students by variants of the papers' methods, trained from all-MiniLM-L6-v2 on real text and scored beside it.
 
     python benchmarks/students.py ../shared/data --work work-real [--only hpd-128,ckd] [--measure-only]
 

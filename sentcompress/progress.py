@@ -33,7 +33,7 @@ class Task(Protocol):
         """Set the total number of items, once it is known."""
 
     def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
-        """Say how much work the items are, where it differs, so that the time that is left can be told.
+        """Set how much work the items are, if it differs between items, to estimate the time left.
 
         Args:
             stretches: items, and their work in any unit, of one stretch after another.
@@ -50,7 +50,7 @@ class Reporter(Protocol):
 
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:
-        """Show what is being done within a `with` block, where nothing can be counted."""
+        """Show the current activity within a `with` block, if its items cannot be counted."""
         yield
 
     @contextmanager

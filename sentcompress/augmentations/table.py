@@ -54,7 +54,7 @@ class AugmentationPlan:
         return max(_SMALLEST_PIECE, min(_LARGEST_PIECE, -(-self.originals // _PIECES)))
 
     def piece_sizes(self, table: SentenceTable) -> list[int]:
-        """The sentences of each piece. No piece goes on in another file of the table."""
+        """The number of sentences of each piece. No piece crosses a file boundary of the table."""
         step = self.piece_rows
         return [min(step, rows - start) for rows in table.shard_rows[: self.shards] for start in range(0, rows, step)]
 

@@ -11,12 +11,12 @@ from sentcompress.stages.encode import Result
 
 
 def document(result: Result, call: Call) -> dict[str, Any]:
-    """The result for `--json`; without shards, nothing of them."""
+    """The result for `--json`; the fields of shards only with `--shard`."""
     return {name: value for name, value in asdict(result).items() if value is not None}
 
 
 def show(result: Result, call: Call) -> str | None:
-    """What was written, and how fast; returns how a folder is read."""
+    """Show what was written, and how fast; returns how to read a folder."""
     render.print_facts(document(result, call))
     whole = call.params.to_folder and result.shard is None
     return f"in Python, sentcompress.read_vectors({result.output!r})" if whole else None

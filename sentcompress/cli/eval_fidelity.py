@@ -28,7 +28,7 @@ def show(artifact: Artifact, call: Call) -> None:
     render.print_scores(evaluation.scores, labels, evaluation.kind.what, title)
     render.print_facts(_agreement(result))
     render.print_table(
-        [f"length in {result['unit_of_length']}", "sentences", "neighbours kept, %"],
+        [f"length in {result['unit_of_length']}", "sentences", "neighbours shared, %"],
         [_bucket(bucket) for bucket in result["neighbours"]["by_length"]],
     )
     render.print_table(["geometry of each model", *heads], _shapes(result["model"], result["compare"]))

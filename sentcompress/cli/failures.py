@@ -68,7 +68,7 @@ def _numbers(error: BaseException) -> Iterator[int]:
 
 
 def _named(error: Exception) -> str | None:
-    """The file that an error concerns; one that is written under another name first is told by its own."""
+    """The file that an error concerns; for a temporary file, the one that it is to become."""
     name = getattr(error, "filename", None)
     if name is None:
         return None

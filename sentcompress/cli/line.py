@@ -56,7 +56,7 @@ class Call:
 
 
 class ToldError(Exception):
-    """A failure whose JSON document has been printed already: that of the result."""
+    """A failure after the result was printed as JSON, so that no error document is printed."""
 
     def __init__(self, error: SentcompressError) -> None:
         super().__init__(error.message)

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the user is told when a command fails."""
+    """The message, hint and exit code of a failed command."""
 
     message: str
     hint: str | None

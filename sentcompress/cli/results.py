@@ -64,14 +64,15 @@ def _fit_pca(artifact: Artifact, call: Call) -> str:
 
 
 def _fit_quantizer(artifact: Artifact, call: Call) -> str:
-    """Show everything that was tried, and the prefixes of the turned vectors."""
+    """Show everything that was tried, and the prefixes of the rotated vectors."""
     facts = artifact.facts
-    columns = ("format", "dimension", "bytes", "fidelity")
-    render.print_table(columns, [[row[name] for name in columns] for row in facts["tried"]], "formats that fit")
+    rows = [[row[name] for name in ("format", "dimension", "bytes", "fidelity")] for row in facts["tried"]]
+    render.print_table(("format", "dimensions", "bytes", "search fidelity"), rows, "formats that fit")
     prefixes = [[row["dimension"], row["float32"], row["stored"]] for row in facts["prefixes"]]
     render.print_table(("dimensions", "float32", f"as {facts['format']}"), prefixes, "search fidelity of prefixes")
-    shown = ("format", "dimension", "bytes", "fidelity", "fidelity_of_float32")
-    render.print_facts({name.replace("_", " "): facts[name] for name in shown}, artifact.reference)
+    chosen = {"format": facts["format"], "dimensions": facts["dimension"], "bytes": facts["bytes"]}
+    fidelity = {"search fidelity": facts["fidelity"], "search fidelity of float32": facts["fidelity_of_float32"]}
+    render.print_facts({**chosen, **fidelity}, artifact.reference)
     model = facts["model"]["reference"].partition(":")[2] or facts["model"]["reference"]
     return (
         f"sentcompress export --model {shell_word(model)} --quantizer {shell_word(artifact.name)} "

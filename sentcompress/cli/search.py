@@ -21,7 +21,7 @@ def document(found: Result, call: Call) -> dict[str, Any]:
 
 
 def show(found: Result, call: Call) -> None:
-    """A table for each query, then what was searched, which may be a default."""
+    """Show a table for each query, then the collection that was searched."""
     for answer in found.answers:
         if found.compare is None:
             rows = [
@@ -40,7 +40,7 @@ def show(found: Result, call: Call) -> None:
 
 
 def _show_both(found: Result, answer: Answer) -> None:
-    """Both models side by side; a result that the other model ranks otherwise is marked with its rank there."""
+    """Show both models side by side; a result that the other model ranks differently is marked with its rank there."""
     rows = [
         [str(rank), *_cells(answer.results, rank), *_cells(answer.compared, rank)]
         for rank in range(1, max(len(answer.results), len(answer.compared)) + 1)
@@ -62,7 +62,7 @@ def _cells(results: Sequence[Mapping[str, Any]], rank: int) -> tuple[str, str]:
 
 
 def _shown(identifier: str) -> str:
-    """The id without the folders of an absolute path, which would take up the table."""
+    """The id; of an absolute path, only the file name, to leave room for the text."""
     return PurePath(identifier).name if identifier.startswith("/") else identifier
 
 

@@ -74,7 +74,7 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _told(progress: Mapping[str, Any], *, running: bool) -> str:
-    """What an unfinished build last said, and when."""
+    """The last progress line of an unfinished build, and its age."""
     age = told_time(progress["age_seconds"])
     if not running:
         return f"last seen {age} ago: {progress['line']}"

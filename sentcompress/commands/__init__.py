@@ -67,7 +67,7 @@ class Command:
         summary: what it does, for `--help`.
         makes: the kind of artifact that it writes, if it writes one. Such a command can be a stage of a recipe.
         version: increased with every change of results, so that older artifacts become stale.
-        needs: kinds of artifacts that it cannot do without; by default the newest of each.
+        needs: kinds of artifacts that it requires; by default, the newest of each is used.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
         shared: what the processes that torchrun starts share: its `work`, or the `encoding` of texts for the first of
             them; otherwise the first one does it alone.
@@ -83,12 +83,12 @@ class Command:
 
     @property
     def name(self) -> str:
-        """What to type after `sentcompress`."""
+        """The name on the command line, such as `fit-pca`."""
         return self.params.command
 
     @property
     def slug(self) -> str:
-        """Its name in Python."""
+        """The name in Python, such as `fit_pca`."""
         return self.name.replace("-", "_")
 
     @property
@@ -98,7 +98,7 @@ class Command:
         return first[0].lower() + first[1:]
 
     def run(self, params: Any, work: Any, reporter: Any) -> Any:
-        """Do what the command does.
+        """Run the command.
 
         Args:
             params: its options, an instance of `self.params`.
@@ -116,7 +116,7 @@ class Command:
         return self.load().run(params, work, reporter)
 
     def load(self) -> ModuleType:
-        """The module of the stage. To import it can take seconds; a signal meanwhile ends the process at once."""
+        """Import the module of the stage. This can take seconds, during which a signal ends the process at once."""
         with Loading():
             return importlib.import_module(self.module or f"sentcompress.stages.{self.slug}")
 

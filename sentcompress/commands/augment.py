@@ -24,12 +24,12 @@ class Params(Sharded, Reading, Named):
     translator: Annotated[
         tuple[str, ...],
         Opt(
-            "What translates: apertium; nlpaug (facebook/wmt19 models); two models as FROM,TO; or auto: apertium, else "
+            "Translator: apertium; nlpaug (facebook/wmt19 models); a pair of models FROM,TO; or auto: apertium, else "
             "nlpaug's models if they are in the local cache. Repeat it for several copies.",
             default="auto",
         ),
     ] = ()
-    aug_p: Annotated[float, Opt("Share of the words that WordNet replaces.", above=0, maximum=1)] = 0.3
+    aug_p: Annotated[float, Opt("Share of the words to replace by WordNet synonyms.", above=0, maximum=1)] = 0.3
     seed: Seed = 0
     separate_columns: Annotated[bool, Opt("Read each --column as a sentence of its own instead of joining them.")] = (
         False
@@ -43,12 +43,12 @@ class Params(Sharded, Reading, Named):
     ] = 0.0
     words: Annotated[
         int | None,
-        Opt("Words to take in all, in equal parts from the inputs; texts are sampled.", minimum=1, default="all"),
+        Opt("Total number of words to sample, in equal parts from the inputs.", minimum=1, default="all"),
     ] = None
     share: Annotated[
         tuple[str, ...],
         Opt(
-            "Weight of an input in --words, 0 to leave it out; can be repeated.",
+            "Weight of an input in --words; 0 leaves it out. Can be repeated.",
             default="1 for each input",
             metavar="INPUT=WEIGHT",
         ),
@@ -83,7 +83,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read the texts to train on, and add augmented copies. Copies have WordNet synonyms, or are back-translations.",
+    "Read the texts to train on, and add augmented copies. They are made with WordNet or by back-translation.",
     makes="sentences",
     version=4,  # words with combining marks are whole, and compared in NFC
 )

@@ -18,7 +18,7 @@ class Params(Hub, Named):
     model: Model = None
     compare: Annotated[
         str | None,
-        Opt("Second model, named as for --model; none for no second model.", affects="input", names=MODEL),
+        Opt("Second model, named as for --model; none: measure one model.", affects="input", names=MODEL),
     ] = "teacher"
     text: Annotated[
         Path | None, Opt("File of sentences, one per line.", affects="input", default="a sample of the sentence table")
@@ -29,7 +29,7 @@ class Params(Hub, Named):
     rounds: Annotated[int, Opt("Timed rounds; their median is reported.", minimum=1)] = 3
     max_minutes: Annotated[
         float | None,
-        Opt("Limit of the timing; fewer sentences and rounds are timed if more do not fit.", above=0),
+        Opt("Time limit in minutes; if necessary, fewer sentences and rounds are timed.", above=0),
     ] = None
     runtimes: Annotated[
         tuple[str, ...],

@@ -26,13 +26,13 @@ class Params(Options):
     max_bytes: Annotated[
         str,
         Opt(
-            "Maximum size of the model as an int8 ONNX file, such as 10MB.",
+            "Maximum size of the model's int8 ONNX graph.",
             metavar="SIZE",
             reads="sentcompress.quantities:read_bytes",
         ),
     ] = "10MB"
     vector_bytes: Annotated[
-        int | None, Opt("Maximum bytes of a stored vector.", minimum=1, default="one per dimension of the teacher")
+        int | None, Opt("Maximum bytes per stored vector.", minimum=1, default="one per dimension of the teacher")
     ] = None
     time: Annotated[
         str,
@@ -49,13 +49,13 @@ class Params(Options):
     general_text: Annotated[
         tuple[str, ...],
         Opt(
-            "File or folder of other texts, a quarter of the training, so that the model loses less on them; can be "
-            "repeated.",
+            "File or folder of other texts to train on, so that the model loses less on such texts; can be repeated.",
             metavar="PATH",
         ),
     ] = ()
     judged: Annotated[
-        Path | None, Opt("Folder of queries with relevant documents (BEIR, MS MARCO) to score on.", metavar="FOLDER")
+        Path | None,
+        Opt("Folder of queries with relevance judgements (BEIR, MS MARCO), to report nDCG@10.", metavar="FOLDER"),
     ] = None
     column: Annotated[
         tuple[str, ...],
@@ -66,12 +66,12 @@ class Params(Options):
     ] = ()
     text_as: TextAs = None
     skip_bad: SkipBad = False
-    keep_index: Annotated[bool, Opt("Keep an index of the teacher's vectors: the new model only encodes queries.")] = (
-        False
-    )
-    name: Annotated[str | None, Opt("Name of all results.", default="that of the first file or folder")] = None
+    keep_index: Annotated[bool, Opt("Keep your index of teacher vectors: the student only encodes queries.")] = False
+    name: Annotated[
+        str | None, Opt("Name of the plan and all results.", default="that of the first file or folder")
+    ] = None
     dry_run: Annotated[bool, Opt("Read the documents and print the plan, but run nothing.", affects="run")] = False
-    force: Annotated[bool, Opt("Replace the plan and the results of that name.", affects="run")] = False
+    force: Annotated[bool, Opt("Replace the plan and all results of the same name.", affects="run")] = False
     seed: Seed = 0
 
     def faults(self) -> list[str]:
@@ -105,5 +105,5 @@ def _is_missing(name: str) -> bool:
 
 
 COMMAND = Command(
-    Params, "Make a small embedding model for your documents. It is measured and exported, and a report is written."
+    Params, "Make a small embedding model for your documents. Trains, measures and exports it, and writes a report."
 )

@@ -101,7 +101,9 @@ class Params(TrainingOptions):
         faults = super().faults()
         if self.method is not None and self.method in METHODS and "pca" not in self.find_method().needs:
             given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
-            faults += [f"{name} is for methods that learn a projection; {self.method} has none" for name in given]
+            faults += [
+                f"{name} is for methods that learn a projection, such as hpd, not for {self.method}" for name in given
+            ]
         if self.dim is not None and self.projection is not None:
             faults.append("`dim` and `projection` both choose the projection; give one of them")
         return faults + self._faults_of_student()

@@ -38,15 +38,14 @@ class Params(Sharded, Hub):
     ]
     output: Annotated[
         Path,
-        Opt(
-            "What to write: a .npy or .parquet file, or a folder of shards with ids (a name without suffix).", short="o"
-        ),
+        Opt("Output: a .npy or .parquet file, or a folder of shards with ids (a name without suffix).", short="o"),
     ]
     model: Model = None
     store: Annotated[
         str,
         Opt(
-            "Number format: float32 or float16; quantizer (the model's), also by its format: int8, int4, binary, pq.",
+            "Number format: float32, float16, or quantizer (that of the model's quantizer, also by name: int8, int4, "
+            "binary or pq).",
             choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"

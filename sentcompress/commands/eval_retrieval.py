@@ -35,7 +35,8 @@ class Params(Index, Hub, Named):
     corpus: Annotated[
         str,
         Opt(
-            "Corpus of --pairs: question2 of all or of duplicates; auto: what has HPD's 87,265 documents, else all.",
+            "Corpus of --pairs: question2 of all pairs, or of duplicates; auto: the one with HPD's 87,265 documents, "
+            "else all.",
             choices="sentcompress.corpora.pairs:CORPORA",
         ),
     ] = "auto"
@@ -49,14 +50,14 @@ class Params(Index, Hub, Named):
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None
     document_model: Annotated[
-        str | None, Opt("Another model for the documents only, such as teacher.", affects="input", names=MODEL)
+        str | None, Opt("Model for the documents, if it is another one, such as teacher.", affects="input", names=MODEL)
     ] = None
     vectors: Annotated[
         Path | None,
-        Opt("Folder that encode wrote: the vectors of --collection by --model.", affects="input"),
+        Opt("Folder written by encode: vectors of --collection, made with --model.", affects="input"),
     ] = None
     query_model: Annotated[
-        str | None, Opt("Another model for the queries only, such as student.", affects="input", names=MODEL)
+        str | None, Opt("Model for the queries, if it is another one, such as student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
     runtime: Runtime = "torch"

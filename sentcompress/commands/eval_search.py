@@ -30,7 +30,7 @@ class Params(SearchFidelityOptions):
     query_part: Annotated[
         str | None,
         Opt(
-            "Queries of --documents: test, dev (those that chose checkpoints and quantizers) or all.",
+            "Held-out queries of --documents: test, dev (used to choose checkpoints and quantizers) or all.",
             flag="part",
             choices=PARTS,
             default=TEST,
@@ -38,7 +38,7 @@ class Params(SearchFidelityOptions):
     ] = None
     collection: Annotated[
         Path | None,
-        Opt("Folder with corpus and queries (BEIR, MS MARCO), in place of --documents.", affects="input"),
+        Opt("Folder with corpus and queries (BEIR, MS MARCO), instead of --documents.", affects="input"),
     ] = None
     split: Annotated[
         str | None,

@@ -40,7 +40,7 @@ class Params(EvaluationOptions):
 
 COMMAND = Command(
     Params,
-    "Score a model on semantic textual similarity. The score is Spearman x 100 of its cosines and the gold scores.",
+    "Score a model on semantic textual similarity. The score is Spearman x 100 between cosines and gold scores.",
     makes="evaluations",
     shared="encoding",
 )

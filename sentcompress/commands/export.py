@@ -61,8 +61,8 @@ class Params(Hub, Named):
     calibrate: Annotated[
         tuple[str, ...],
         Opt(
-            "Texts to calibrate the int8 graph on (fixed activation ranges, if more exact): files, folders, "
-            "documents/NAME or sentences/NAME; can be repeated.",
+            "Texts to calibrate the int8 graph on; fixed activation ranges are kept if they are more exact. Files, "
+            "folders, documents/NAME or sentences/NAME; can be repeated.",
             affects="input",
         ),
     ] = ()

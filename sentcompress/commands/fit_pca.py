@@ -23,7 +23,7 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Fit a PCA to the teacher's vectors. Students with short vectors (hpd) learn its projection.",
+    "Fit a PCA to the teacher's vectors. The method hpd trains students to return the projected vectors.",
     makes="projections",
     needs=("teacher-vectors",),
 )

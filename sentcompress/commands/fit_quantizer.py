@@ -14,7 +14,7 @@ class Params(SearchFidelityOptions):
 
     command: ClassVar[str] = "fit-quantizer"
 
-    vector_bytes: Annotated[int, Opt("Maximum bytes of a stored vector.", minimum=1, maximum=1_000_000)] = 128
+    vector_bytes: Annotated[int, Opt("Maximum bytes per stored vector.", minimum=1, maximum=1_000_000)] = 128
     store: Annotated[
         str,
         Opt(
@@ -29,12 +29,12 @@ class Params(SearchFidelityOptions):
             "Documents to fit on and choose by, made by split-documents.",
             affects="input",
             names="documents",
-            default="the newest, unless there is none",
+            default="the newest, if there is one",
         ),
     ] = None
     sentences: Annotated[
         str | None,
-        Opt("Sentence table, in place of --documents; a part is held out.", affects="input", names="sentences"),
+        Opt("Sentence table, instead of --documents; a part of it is held out.", affects="input", names="sentences"),
     ] = None
     sample: Annotated[int, Opt("Texts to fit on, sampled at random.", minimum=2)] = 20_000
     max_queries: Annotated[int, Opt("Maximum number of held-out queries to choose by.", minimum=1)] = 2000
@@ -51,7 +51,7 @@ class Params(SearchFidelityOptions):
 
 COMMAND = Command(
     Params,
-    "Choose how vectors are stored within --vector-bytes. The choice is a number format and a number of dimensions.",
+    "Choose how vectors are stored within --vector-bytes. It tries number formats and numbers of dimensions.",
     makes="quantizers",
     version=4,  # of few passages, the axes are those of titles and queries, too
 )

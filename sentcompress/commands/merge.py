@@ -17,7 +17,7 @@ class Params(Options):
         str | None,
         Opt(
             "Result to merge: KIND/NAME or KIND, such as teacher-vectors, or the output folder of encode. Default: "
-            "what is being made in shards.",
+            "the only one being made in shards.",
             positional=True,
             metavar="[KIND/NAME]",
             affects="input",

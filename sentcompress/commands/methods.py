@@ -32,5 +32,5 @@ class Params(Options):
 
 COMMAND = Command(
     Params,
-    "List the training objectives. `methods show hpd` prints equation, hyperparameters with sources, and options.",
+    "List the training objectives. `methods show hpd` prints its equation, options, and hyperparameters with sources.",
 )

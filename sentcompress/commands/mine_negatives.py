@@ -51,12 +51,12 @@ class Params(Sharded, Index, Hub, Named):
         ),
     ] = None
     corpus: Annotated[
-        Path | None, Opt("File of more texts to search, in any format that augment reads.", affects="input")
+        Path | None, Opt("File of additional texts to search, in any format that augment reads.", affects="input")
     ] = None
     model: Annotated[
         str,
         Opt(
-            "Model that searches: teacher, student (the newest), or any other, as for eval-sts.",
+            "Model to search with: teacher, student (the newest), or any other, as for eval-sts.",
             affects="input",
             names=MODEL,
         ),
@@ -69,7 +69,7 @@ class Params(Sharded, Index, Hub, Named):
         Opt("Drop candidates that score above this share of the positive's score; 0 for no limit.", above=0, maximum=1),
     ] = 0.95
     strategy: Annotated[
-        str, Opt("How negatives are chosen among the candidates: random or top.", choices=("random", "top"))
+        str, Opt("How to choose negatives among the candidates: random or top.", choices=("random", "top"))
     ] = "random"
     similarity: Similarity = "cosine"
     index: Annotated[
@@ -99,6 +99,6 @@ class Params(Sharded, Index, Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Mine hard negatives. They are texts that a model ranks high but that do not answer the query.",
+    "Mine hard negatives. A hard negative is a text that a model ranks high although it does not answer the query.",
     makes="sentences",
 )

@@ -34,4 +34,6 @@ class Params(Options):
         return []
 
 
-COMMAND = Command(Params, "Show what a student keeps and saves. All results are written to one page with figures.")
+COMMAND = Command(
+    Params, "Show how much quality a student keeps, and what it saves. Writes one page with all results and figures."
+)

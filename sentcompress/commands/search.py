@@ -30,7 +30,7 @@ class Params(Index, Hub):
     collection: Annotated[
         str | None,
         Opt(
-            "What is searched: a folder (its files are cut into passages), a file as for encode, a folder in BEIR's "
+            "What to search: a folder (its files are cut into passages), a file as for encode, a folder in BEIR's "
             "layout, or documents/NAME.",
             affects="input",
             default="that of the last index, or the last documents if newer",

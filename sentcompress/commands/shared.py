@@ -19,7 +19,7 @@ CUTOFF = 10
 LEAST_PASSAGES = CUTOFF + 1
 NEWEST_STUDENT = "the newest student"
 
-Model = Annotated[str | None, Opt(f"{A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
+Model = Annotated[str | None, Opt(f"Model: {A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
 Revision = Annotated[str | None, Opt("Revision of a hub model: a branch, tag or commit.", default="the newest")]
 TrustRemoteCode = Annotated[
@@ -49,11 +49,11 @@ Runtime = Annotated[
 Store = Annotated[str, Opt("Number format of the stored vectors: float32 or float16.", choices=PLAIN_STORES)]
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
-SkipBad = Annotated[bool, Opt("Skip and count lines, and files in folders, that cannot be read.")]
+SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
 TextAs = Annotated[
     str | None,
     Opt(
-        "What one text is in a text file: line, paragraph (between blank lines) or file.",
+        "What counts as one text in a text file: line, paragraph (between blank lines) or file.",
         choices="sentcompress.corpora.document_files:TEXT_UNITS",
         default="file in a folder, otherwise chosen from the content",
     ),
@@ -65,7 +65,8 @@ SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
     str,
     Opt(
-        "cosine, or dot for models trained with inner products; the same for the normalised vectors of students.",
+        "Similarity: cosine, or dot for models trained with inner products; the vectors of students are normalised, so "
+        "both rank alike.",
         choices=SIMILARITIES,
     ),
 ]
@@ -115,7 +116,7 @@ class Named(Options):
     wait: Annotated[
         str | None,
         Opt(
-            "How long to wait for another process that is making the same result, such as 30m or 2h.",
+            "How long to wait if another process is making the same result, such as 30m or 2h.",
             metavar="TIME",
             affects="run",
             reads="sentcompress.quantities:read_seconds",
@@ -131,8 +132,8 @@ class Sharded(Options):
     shard: Annotated[
         str | None,
         Opt(
-            "Do one part of the work, such as 3/16; merge combines all parts. auto: from SENTCOMPRESS_SHARD or a Slurm "
-            "job array.",
+            "Do one part of the work, such as 3/16; merge combines the parts. auto: from SENTCOMPRESS_SHARD or a "
+            "Slurm job array.",
             metavar="I/N",
             affects="run",
         ),
@@ -201,7 +202,11 @@ class SearchFidelityOptions(Hub, Named):
     model: Model = None
     compare: Annotated[
         str | None,
-        Opt("Model whose search results are to be reproduced, named as for --model.", affects="input", names=MODEL),
+        Opt(
+            "Reference model: its search results are to be reproduced. Named as for --model.",
+            affects="input",
+            names=MODEL,
+        ),
     ] = "teacher"
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
@@ -240,7 +245,7 @@ class Index(Options):
     """Settings of an approximate index; each kind of index uses its own."""
 
     nlist: Annotated[int, Opt("Cells of an inverted file (ivf, ivfpq).", minimum=1)] = 1024
-    nprobe: Annotated[int, Opt("Cells of an inverted file that a query searches.", minimum=1)] = 5
+    nprobe: Annotated[int, Opt("Cells of an inverted file searched per query.", minimum=1)] = 5
     segments: Annotated[
         int | None, Opt("PQ sub-quantizers (pq, ivfpq).", minimum=1, default="one per 4 dimensions")
     ] = None

@@ -19,7 +19,8 @@ class Params(Reading, Named):
 
     inputs: Inputs
     passage_words: Annotated[
-        int, Opt("Maximum words of a passage; 160 fit into 256 tokens with their title.", minimum=10, maximum=100_000)
+        int,
+        Opt("Maximum words per passage; 160 words and their title fit into 256 tokens.", minimum=10, maximum=100_000),
     ] = PASSAGE_WORDS
     queries: Annotated[
         tuple[Path, ...],
@@ -30,10 +31,10 @@ class Params(Reading, Named):
     ] = 2
     held_out: Annotated[
         float | None,
-        Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, within 50 to 500 documents"),
+        Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, but 50 to 500 documents"),
     ] = None
     corpus_passages: Annotated[
-        int, Opt("Passages in the held-out collection, filled up with training passages.", minimum=1)
+        int, Opt("Passages of the held-out collection; training passages fill it up.", minimum=1)
     ] = 20_000
     seed: Seed = 0
     skip_bad: SkipBad = False

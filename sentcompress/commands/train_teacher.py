@@ -54,7 +54,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Train a teacher on triplets (supervised SimCSE). Use it with `teacher-embed --teacher NAME`.",
+    "Train a teacher on triplets (supervised SimCSE). To use it, run `teacher-embed --teacher NAME`.",
     makes="students",
     shared="work",
 )

@@ -1,4 +1,4 @@
-"""Options that the commands share that train: distill, finetune and train-teacher."""
+"""Options of the commands that train: distill, finetune and train-teacher."""
 
 import hashlib
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class TrainingOptions(Hub, Named):
     batches: Annotated[
         str,
         Opt(
-            "Texts of a batch: by-length (of similar length, with little padding) or random (as in the papers).",
+            "How to group texts into batches: by-length (little padding) or random (as in the papers).",
             choices=BATCHES,
         ),
     ] = BY_LENGTH
@@ -79,7 +79,7 @@ class TrainingOptions(Hub, Named):
     ] = None
     keep_index: Annotated[
         bool,
-        Opt("With --dev documents/NAME: search the teacher's vectors of the passages with the student's queries."),
+        Opt("With --dev documents/NAME: score the student's queries on the teacher's passage vectors."),
     ] = False
     eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
     patience: Annotated[
@@ -125,15 +125,15 @@ class TrainingOptions(Hub, Named):
 
     @property
     def method_name(self) -> str:
-        """The method, or objective, that was asked for."""
+        """The name of the requested method or objective."""
         return str(getattr(self, self.names_method))
 
     def method_is_known(self) -> bool:
-        """Whether the method does not depend on anything but these options."""
+        """Whether the method follows from these options alone."""
         return True
 
     def find_method(self) -> Any:
-        """Its class, a `Method`.
+        """The class of the method, a `Method`.
 
         Raises:
             UsageError: if there is none of that name.
@@ -160,31 +160,31 @@ class TrainingOptions(Hub, Named):
         return f"-{text}" if told else ""
 
     def method_options(self) -> dict[str, Any]:
-        """All options of the method, with what was asked for."""
+        """The values of all options of the method, with the requested ones."""
         from sentcompress.methods.hyperparameters import parse_options
 
         return parse_options(self.find_method().options, self.given_options())[0]
 
     def given_options(self) -> tuple[str, ...]:
-        """Those that were asked for, each as `name=value`."""
+        """The requested options of the method, each as `name=value`."""
         return self.options
 
     def recipe(self) -> Any:
-        """The method's own hyperparameters, for models of every size."""
+        """The method's default hyperparameters, for models of every size."""
         return self.find_method().recipe
 
     def recipe_for(self, size: Any = None) -> Any:
-        """These for a model of one size, a `models.shape.Size`; None: not known."""
+        """The method's default hyperparameters for a model of this size; None if the size is unknown."""
         return self.recipe().for_size(**(vars(size) if size else {}))
 
     def hyperparameters(self, size: Any = None) -> Any:
-        """These with what was asked for in their place."""
+        """The hyperparameters of the run: the defaults, replaced by the requested values."""
         from sentcompress.training.settings import in_place
 
         return in_place(self.recipe_for(size), self)
 
     def settings(self, size: Any = None) -> Any:
-        """The same as a `Settings`."""
+        """The hyperparameters and other settings of the training loop, as a `Settings`."""
         from sentcompress.training.settings import Settings
 
         return Settings.of(self.recipe_for(size), self)

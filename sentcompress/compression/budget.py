@@ -1,4 +1,4 @@
-"""How the time of a compression is shared out among embedding, training and measuring."""
+"""Divides the time of `compress` among encoding with the teacher, training and measuring."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STUDENT_COST = 0.5
 
 @dataclass(frozen=True)
 class Budget:
-    """What is asked for, and how the time is shared out.
+    """The limits that the user set, and the time of each step in seconds.
 
     Attributes:
         max_bytes: of the int8 graph.
@@ -76,7 +76,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class EmbeddingLoad:
-    """What the documents hold, and how fast the teacher reads.
+    """The amount of text to encode, and the teacher's speed.
 
     Attributes:
         texts: passages, titles and queries to train on.
@@ -99,17 +99,17 @@ class EmbeddingLoad:
 
     @property
     def seconds(self) -> float:
-        """The time to embed all texts."""
+        """The seconds to encode all texts."""
         return self.tokens / self.tokens_per_second
 
     def with_more(self, share: float) -> EmbeddingLoad:
-        """With so many other texts that they are this share of all words."""
+        """The load with other texts added, so that these are the given share of all words."""
         texts, words, tokens = (round(count / (1 - share)) for count in (self.texts, self.words, self.tokens))
         return replace(self, texts=texts, words=words, tokens=tokens)
 
     @property
     def exact_seconds_per_text(self) -> float:
-        """The time to encode a text in float32."""
+        """The seconds to encode a text in float32."""
         return self.tokens / self.texts / self.exact_tokens_per_second
 
     @property
@@ -119,7 +119,7 @@ class EmbeddingLoad:
 
     @property
     def dev_passages(self) -> float:
-        """How many passages a checkpoint is scored on."""
+        """The number of passages that a checkpoint is scored on."""
         return min(self.searched, DEV_PASSAGES, DEV_WORDS / (self._passage_tokens * self.words / self.tokens))
 
     @property
@@ -128,10 +128,10 @@ class EmbeddingLoad:
 
 
 class TooShortError(ValueError):
-    """There is no time to train.
+    """The time is too short to train.
 
     Attributes:
-        needed: the seconds that would do.
+        needed: the seconds that would suffice.
         embedding, measuring: those of them that go to the teacher's encoding, and to the steps after training.
     """
 
@@ -141,14 +141,14 @@ class TooShortError(ValueError):
 
 
 def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
-    """The parts of the time.
+    """Divide the time among the steps.
 
     Args:
         seconds: all of it.
         candidates: the number of shapes that could be tried; 0: nothing is trained.
 
     Raises:
-        TooShortError: if nothing could be learnt in that time.
+        TooShortError: if no time is left to train.
     """
     if not candidates:
         return _budget(seconds, load, 0, max_bytes, vector_bytes)

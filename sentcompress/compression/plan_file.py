@@ -1,4 +1,4 @@
-"""The file of a plan: a recipe whose first line is a comment with the request and the time that it was made for."""
+"""The plan of `compress` as a file: a recipe whose first line is a comment with the request and its time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARK = "# compress "
 
 @dataclass(frozen=True)
 class Planned:
-    """What a stage of a plan makes.
+    """The artifact that a stage of a plan makes.
 
     Attributes:
         number: of the stage, from 1.
@@ -38,7 +38,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan that was written.
+    """A plan as read from its file.
 
     Attributes:
         request: what was asked for.
@@ -68,14 +68,14 @@ class PlanFile:
         return self.seconds is not None and self.request == request
 
     def results(self) -> Iterator[Planned]:
-        """What the stages make, in their order."""
+        """The artifacts that the stages make, in order."""
         for number, stage in enumerate(self.stages or (), 1):
             if kind := find_command(stage["command"]).makes:
                 trains = 60 * stage.get("max-minutes", 0) if kind == STUDENTS else 0
                 yield Planned(number, kind, stage["name"], trains)
 
     def is_begun(self, work: WorkDirectory) -> bool:
-        """Whether a stage has a result, besides the documents, which planning reads already."""
+        """Whether a stage is finished, not counting the documents, which planning already reads."""
         if self.stages is None:
             return True
         return any(one.kind != DOCUMENTS and work.has(one.kind, one.name) for one in self.results())
@@ -85,7 +85,7 @@ class PlanFile:
         return [one.number for one in self.results() if not self._made(one, work)] if self.since else []
 
     def seconds_left(self, work: WorkDirectory) -> float:
-        """Of `seconds`, after the finished stages and what an interrupted one has trained.
+        """The rest of `seconds`, after the finished stages and the training time of an interrupted one.
 
         What an interrupted stage has done besides training is not known.
         """
@@ -153,6 +153,6 @@ def _is_stage(stage: Any) -> bool:
 
 
 def begun_plan(name: str, request: Mapping[str, Any], since: str) -> str:
-    """What stands in place of a plan while it is made: it has no stages."""
+    """The placeholder for a plan that is being made: a recipe without stages."""
     head = PlanFile(request, None, since, (), ()).head
     return f"{head}\ntitle = {json.dumps(f'{name}: not planned yet')}\nstage = []\n"

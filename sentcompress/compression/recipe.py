@@ -43,7 +43,7 @@ GENERAL = 0.25
 
 @dataclass(frozen=True)
 class Documents:
-    """What is compressed for.
+    """The documents that the model is made for, and how they are read.
 
     Attributes:
         inputs: files and folders of documents.
@@ -74,12 +74,12 @@ class Documents:
 
 @dataclass(frozen=True)
 class CompressionPlan:
-    """Everything that the recipe is written from.
+    """All decisions of a plan, from which the recipe is written.
 
     Attributes:
         name: of all results.
         candidates: the shapes to train, or only the teacher itself, if it fits.
-        keep_index: the student's queries are for vectors of the teacher.
+        keep_index: whether the student's queries search vectors of the teacher.
         read: what the documents hold, in words.
     """
 
@@ -94,7 +94,7 @@ class CompressionPlan:
 
     @property
     def untrained(self) -> bool:
-        """Whether the teacher itself is the answer."""
+        """Whether the teacher itself fits the budget, so that nothing is trained."""
         return self.candidates[0].untrained
 
     def stages(self) -> Iterator[dict[str, Any]]:
@@ -153,11 +153,11 @@ class CompressionPlan:
         return self.name
 
     def _trial(self, model: str) -> dict[str, Any]:
-        """The evaluation that a student is chosen by."""
+        """The stage of the evaluation by which students are compared."""
         return {**self._search(model), "part": DEV, "name": f"{model}-trial"}
 
     def _timed(self, model: str) -> dict[str, Any]:
-        """How fast a candidate's shape is beside the teacher, both in torch."""
+        """The stage that measures a candidate's speed and the teacher's, both in torch."""
         few = {"count": LEAST_BENCHED, "single": TIMED_SINGLY, "memory": False, "runtimes": [TORCH]}
         compared = {"model": model, "compare": self.teacher, "sentences": self.name}
         return {"command": "bench", **compared, **few, **_at_most(self.budget.racing), "name": f"{model}-speed"}
@@ -266,7 +266,7 @@ def told(plan: CompressionPlan) -> list[str]:
 
 
 def told_documents(facts: Mapping[str, Any]) -> str:
-    """What an artifact of kind `documents` holds, in words: the first line of a plan."""
+    """The contents of an artifact of kind `documents` in words: the first line of a plan."""
     held_out = f"{facts['held_out_documents']:,} documents"
     if facts["held_out_by"] != "document":
         held_out = "some sections of the documents"
@@ -275,7 +275,7 @@ def told_documents(facts: Mapping[str, Any]) -> str:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"
         held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
     skipped = facts.get("skipped", {}).get("bad_lines", 0)
-    bad = f"; skipped {counted(skipped, 'bad line or file', 'bad lines or files')}" if skipped else ""
+    bad = f"; skipped {counted(skipped, 'unreadable line or file', 'unreadable lines or files')}" if skipped else ""
     return (
         f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
         f"{queries} to train on; {held_out} are held out for measuring{bad}"
@@ -309,8 +309,8 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
     ]
     if budget.tight:
         lines.append(
-            f"The time is short for the speed of this machine now: results are compared among {budget.passages:,} "
-            "passages only, which makes them look more alike than among more"
+            f"The time is short at this machine's current speed: search results are compared among only "
+            f"{budget.passages:,} passages, which makes the search fidelity look higher than among more"
         )
     if budget.rounds:
         return [*lines, f"Candidates: {told_shapes(plan.candidates)}"]

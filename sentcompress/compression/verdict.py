@@ -1,4 +1,4 @@
-"""What a compression achieved, in two sentences and in figures."""
+"""The result of a compression: size, speed and search fidelity, in figures and in words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sentcompress.store import Artifact
 
 @dataclass(frozen=True)
 class Achieved:
-    """The figures.
+    """The result of a compression in figures. Sizes are in bytes.
 
     Attributes:
         export: the folder of the model.
         bytes, teacher_bytes: of the int8 graph and of the teacher's weights.
         vector_bytes, teacher_vector_bytes: of a stored vector.
-        fidelity, interval: search fidelity of the int8 graph with stored vectors, on queries that nothing was chosen
-            with, and its 95% interval.
+        fidelity, interval: search fidelity of the int8 graph with stored vectors, on test queries, and its 95%
+            interval.
         faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
         judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
         shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
@@ -62,7 +62,7 @@ class Achieved:
 
     @property
     def results(self) -> str:
-        """The search fidelity in words that need no explanation."""
+        """How many of the teacher's results the model finds, as a sentence."""
         return (
             f"Of the teacher's ten results for a query, {self.shared / 10:.1f} are among the model's ten on average; "
             f"the teacher's first result is among them for {self.first_found:.0f}% of the queries."
@@ -73,8 +73,8 @@ class Achieved:
         if self.bytes <= most:
             return ""
         return (
-            f"the model is {told_bytes(self.bytes)}, and {told_bytes(most)} were allowed: sizes are computed before "
-            "training, and a graph can be 3% larger; allow 3% less, with another `name`"
+            f"the model is {told_bytes(self.bytes)}, more than the {told_bytes(most)} allowed: sizes are estimated "
+            "before training, and a graph can be 3% larger; allow 3% less, under another `name`"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Achieved:
 
 
 def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
-    """The verdict on the results of the last stages of the recipe; None if no search with an export ends it.
+    """The verdict from the last stages of the recipe; None if the recipe does not end with a search of its export.
 
     Args:
         made: the last artifact of each command.

@@ -20,7 +20,7 @@ from sentcompress.corpora.collections import (
 )
 from sentcompress.corpora.delimited import parse_number
 from sentcompress.corpora.records import kind_of
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, batches, is_encodable, open_lines
+from sentcompress.corpora.text_files import LONE_SURROGATE, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
 from sentcompress.quantities import counted
@@ -311,7 +311,7 @@ def _json_row(place: str, line: str) -> tuple[str, str]:
     if not has_id or "text" not in row or not isinstance(title, str) or not isinstance(text, str):
         raise InputError(f"{place}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
-        raise InputError(f"{place}: {HALF_A_CHARACTER}", "fix the line; no model can read it")
+        raise InputError(f"{place}: {LONE_SURROGATE}", "fix the line; no model can read it")
     return str(one).strip(), f"{title} {text}".strip()
 
 

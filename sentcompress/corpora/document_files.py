@@ -18,7 +18,7 @@ from sentcompress.corpora.document import Document, plain_document
 from sentcompress.corpora.markup import MARKUP, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
 from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, LONGEST_LINE, BadRecords, NotSkippedError, open_lines
+from sentcompress.corpora.text_files import LONE_SURROGATE, LONGEST_LINE, BadRecords, NotSkippedError, open_lines
 from sentcompress.errors import InputError
 
 # What is one document in a file of plain text.
@@ -128,7 +128,7 @@ def read_documents(
         if document.encodable:
             yield document
         else:
-            bad.add(f"{source.name}, document {document.id[:40]!r}: {HALF_A_CHARACTER}")
+            bad.add(f"{source.name}, document {document.id[:40]!r}: {LONE_SURROGATE}")
 
 
 def read_folder(found: FolderFiles, folder: Path, options: ReadOptions, bad: BadRecords) -> Iterator[Document]:
@@ -253,7 +253,7 @@ def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:
 
 @contextmanager
 def _skipped_if_bad(bad: BadRecords) -> Iterator[None]:
-    """Pass a file's fault to `bad`; that of one of its lines has been there already."""
+    """Pass a file's error to `bad`, unless it is that of a line, which was passed before."""
     try:
         yield
     except NotSkippedError:

@@ -15,7 +15,7 @@ from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_fold
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text, fault_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batches, is_encodable, open_lines
+from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
@@ -85,7 +85,7 @@ class IdentifiedTexts:
     table: bool = False
 
     def tell(self, reporter: Reporter, *, ids: bool = True) -> None:
-        """Tell what was skipped, and which ids are not those of the input; after all texts were read.
+        """Report skipped texts and changed ids, after all texts were read.
 
         Args:
             ids: whether the ids are used.
@@ -143,7 +143,7 @@ def identified_texts(
             if not one:
                 bad.add(f"{source.name}, line {number}: no {id_column!r}", "give every row an id")
             elif not is_encodable(one + text):
-                bad.add(f"{source.name}, line {number}: {HALF_A_CHARACTER}")
+                bad.add(f"{source.name}, line {number}: {LONE_SURROGATE}")
             else:
                 yield one, text
                 place += 1
@@ -155,7 +155,7 @@ def _first_row(source: ByteSource, format_name: str, skip_bad: bool | None) -> M
     bad = BadRecords(skip_bad)
     for _, row in read_table(source, format_name, bad):
         return row
-    raise InputError(f"{source.name} has no row that can be read; the first fault: {bad.first}", "fix the rows")
+    raise InputError(f"{source.name} has no row that can be read; the first error: {bad.first}", "fix the rows")
 
 
 def whole_documents(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
@@ -167,7 +167,7 @@ Cut = Callable[[Iterable[Document]], Iterator[IdentifiedText]]
 
 
 def refuse_passages(folder: Path, found: FolderFiles) -> None:
-    """Raise InputError if the passages of a folder cannot be asked for, since it is a collection."""
+    """Raise InputError if the folder is a collection, which is not cut into passages."""
     if found.collection:
         raise InputError(f"{folder} is a collection, whose documents are not cut", "leave out `passages`")
 

@@ -210,7 +210,7 @@ def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[ByteSource
     folder.mkdir(parents=True, exist_ok=True)
     if name == STDIN:
         if sys.stdin.isatty():
-            reporter.note("reading sentences from the terminal; end with Ctrl-D")
+            reporter.note("reading sentences from the terminal; press Ctrl-D to finish")
         with spooled_source(sys.stdin.buffer, "standard input", folder) as source:
             yield source
     else:

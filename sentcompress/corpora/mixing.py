@@ -1,4 +1,4 @@
-"""Mixes inputs by words, so that a large one does not drown the others; of each, records are sampled at random."""
+"""Samples records from each input in proportion to its weight, counted in words, so that no large input dominates."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from sentcompress.corpora.sentence_table import (
     TRIPLETS,
     SentenceWriter,
 )
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, batches, is_encodable
+from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable
 from sentcompress.progress import Reporter
 
 _BATCH = 20_000
@@ -164,14 +164,14 @@ def write_originals(
 
 
 def _encodable(given: Texts, bad: BadRecords) -> Iterator[Record]:
-    """The records with clean texts; those with half a character are bad lines."""
+    """The records with clean texts; those with a lone surrogate are bad lines."""
     for number, record in enumerate(given.records(bad), 1):
         texts = tuple([clean(text) for text in record.texts])
         whole = "".join((*texts, record.domain))
         if whole.isascii() or is_encodable(whole):
             yield record if texts == record.texts else Record(texts, record.relation, record.domain)
         else:
-            bad.add(f"{given.origin}, record {number}: {HALF_A_CHARACTER}")
+            bad.add(f"{given.origin}, record {number}: {LONE_SURROGATE}")
 
 
 def _characters(record: Record) -> int:

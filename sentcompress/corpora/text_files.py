@@ -22,7 +22,7 @@ BATCH_CHARACTERS = 2**25
 LARGEST_SET = 2**30
 _PER_TEXT = 100
 # What is wrong with a text that is not `is_encodable`.
-HALF_A_CHARACTER = "holds half a character (a lone surrogate)"
+LONE_SURROGATE = "contains a lone surrogate (half of a UTF-16 pair)"
 _BLOCK = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FOREIGN = (
@@ -75,7 +75,8 @@ class BadRecords:
 
     def told(self) -> str:
         """What was skipped, in words; for a count above zero."""
-        return f"skipped {counted(self.count, 'bad line or file', 'bad lines or files')}; the first: {self.first}"
+        skipped = counted(self.count, "unreadable line or file", "unreadable lines or files")
+        return f"skipped {skipped}; the first: {self.first}"
 
 
 class HeldText:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.readers import FILE_EXTENSIONS, read_records
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, BadRecords, is_encodable
+from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable
 from sentcompress.errors import InputError
 
 # In a folder, .json files are usually settings.
@@ -63,7 +63,7 @@ def texts_of_files(files: Iterable[Path], bad: BadRecords) -> Iterator[str]:
             if is_encodable("".join(record.texts)):
                 yield from (stripped for text in record.texts if (stripped := text.strip()))
             else:
-                bad.add(f"{file}, record {number}: {HALF_A_CHARACTER}")
+                bad.add(f"{file}, record {number}: {LONE_SURROGATE}")
 
 
 def sample_texts(texts: Iterable[str], size: int, seed: int) -> TextSample:

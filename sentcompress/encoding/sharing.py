@@ -21,7 +21,7 @@ OPEN, ENCODE, END = "open", "encode", "end"
 
 
 class Sharing:
-    """Rank 0's side: it tells the others which models to open and what to encode."""
+    """Rank 0's side: tells the other ranks which models to open and which texts to encode."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
@@ -43,7 +43,7 @@ class Sharing:
             return encode_share(self._ranks, embedder, texts, task)
 
     def end(self) -> None:
-        """Let the other ranks go."""
+        """End the service of the other ranks."""
         with self._lock:
             self._ranks.spread((END,))
 
@@ -96,7 +96,7 @@ _current: list[Sharing] = []
 
 
 def current_sharing() -> Sharing | None:
-    """With whom this process shares what it encodes; None if it encodes alone."""
+    """The sharing of texts among ranks that is in effect; None if this process encodes alone."""
     return _current[-1] if _current else None
 
 

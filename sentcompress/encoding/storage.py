@@ -1,4 +1,4 @@
-"""What is written of a vector: the values themselves, or the codes of a quantizer."""
+"""The stored form of a vector: its values, or the codes of a quantizer."""
 
 from __future__ import annotations
 

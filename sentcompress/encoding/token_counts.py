@@ -45,7 +45,7 @@ class TokenCounts:
 
 
 def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts: Iterable[str]) -> str | None:
-    """A warning if texts are longer than what the model reads; None if not. Only the first LOOKED_AT are looked at.
+    """A warning if some of the first LOOKED_AT texts are longer than the model reads; None if not.
 
     Args:
         count: counts the tokens of texts; None if there is no tokenizer.
@@ -59,7 +59,7 @@ def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts:
         return None
     return (
         f"{longer:,} of the first {len(first):,} texts are longer than the {empty.limit} tokens that the model reads; "
-        "the rest of them is not in their vectors"
+        "their vectors ignore the rest"
     )
 
 

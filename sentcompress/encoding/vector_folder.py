@@ -111,7 +111,7 @@ def write_shard(
 
 
 def asked_otherwise(path: Path, asked: Mapping[str, Any]) -> UsageError:
-    """The error for a folder of vectors of another request."""
+    """The error for a folder whose vectors were made by a different request."""
     said, asked = _manifest(path), _as_written(asked)
     changed = [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]
     return UsageError(
@@ -127,7 +127,7 @@ def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] |
         asked: what was asked for, except how it is computed (`plan`).
 
     Raises:
-        UsageError: if it was asked for otherwise, or is unfinished.
+        UsageError: if it was made by a different request, or is unfinished.
     """
     said = _manifest(path)
     if said is None:
@@ -151,14 +151,14 @@ def _as_written(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | None) -> Iterator[VectorFolder]:
-    """Start a folder, or go on with one of the same request.
+    """Start a folder, or resume one of the same request.
 
     Args:
         asked: everything that the bytes of the vectors depend on.
 
     Raises:
         InputError: if the folder holds other files.
-        UsageError: if it holds vectors that were made from other things.
+        UsageError: if it holds vectors of a different request.
         BusyError: if another process is writing it.
     """
     asked = _as_written(asked)

@@ -1,4 +1,4 @@
-"""The registry of evaluations: titles, commands and explanations for the report, the model card and hints.
+"""Registry of evaluations: titles, commands and explanations for the report, the model card and hints.
 
 A new evaluation is registered here. Its stage writes a document with `scores`; the terminal, the model card, the
 report and `status` show these without knowing anything else about it.

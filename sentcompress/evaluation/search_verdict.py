@@ -52,4 +52,4 @@ def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[st
     if result["queries"] < FEW_QUERIES:
         yield f"{result['queries']:,} queries are few: see the interval"
     if result["passages"] < FEW_PASSAGES:
-        yield f"{result['passages']:,} passages are few: among more of them, fewer results are the same"
+        yield f"{result['passages']:,} passages are few: among more, the models share fewer results"

@@ -33,7 +33,7 @@ def alternate(
 
 
 def in_turn(names: Iterable[str], turn: int) -> list[str]:
-    """The names, every second turn backwards: what always came second would always find a warmer machine."""
+    """The names, in reverse order every second turn, so that none always runs on a warmer machine."""
     return list(names)[:: 1 if turn % 2 == 0 else -1]
 
 

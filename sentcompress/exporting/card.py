@@ -139,7 +139,7 @@ class Card:
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))
             if found.facts["protocol"].get("part") == CHOOSING:
-                yield "These queries also chose the checkpoint or the model, so the figure tends to be too high."
+                yield "The model or its checkpoint was chosen with these queries, so the figure tends to be too high."
             yield markdown_command(_command(found.artifact))
 
     def _check(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the work directory knows of an exported model, for its card: the teacher, and the evaluations."""
+"""The teacher and the evaluations of an exported model in the work directory, for its card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section of a model card on stored vectors: how to make, decode and compare them with NumPy alone."""
+"""The section of a model card on stored vectors: encode, decode and compare them with NumPy alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from safetensors.numpy import load_file
 part = load_file("vectors/quantizer.safetensors")
 
 
-def turned(vectors):
+def rotated(vectors):
     cut = vectors @ part["axes"].T
     return cut / np.linalg.norm(cut, axis=1, keepdims=True)
 """
 CELLS = """\
     step = np.maximum(part["step"], 1e-30)
-    cells = np.clip(np.floor((turned(vectors) - part["low"]) / step), 0, {top}).astype(np.uint8)"""
+    cells = np.clip(np.floor((rotated(vectors) - part["low"]) / step), 0, {top}).astype(np.uint8)"""
 # The facts of a quantizer that `stored_vectors` shows.
 SHOWN = (
     *("format", "dimension", "model_dimension", "bytes", "fidelity", "fidelity_of_float32"),
@@ -30,8 +30,8 @@ SHOWN = (
 )
 # How the values of a format become codes, and codes values; both are the bodies of functions.
 BODIES: Mapping[str, tuple[str, str]] = {
-    "float32": ("    return turned(vectors)", "    values = codes"),
-    "float16": ("    return turned(vectors).astype(np.float16)", "    values = codes.astype(np.float32)"),
+    "float32": ("    return rotated(vectors)", "    values = codes"),
+    "float16": ("    return rotated(vectors).astype(np.float16)", "    values = codes.astype(np.float32)"),
     "int8": (f"{CELLS.format(top=255)}\n    return cells", '    values = part["low"] + (codes + 0.5) * part["step"]'),
     "int4": (
         f"{CELLS.format(top=15)}\n"
@@ -41,13 +41,13 @@ BODIES: Mapping[str, tuple[str, str]] = {
         '    values = part["low"] + (cells + 0.5) * part["step"]',
     ),
     "binary": (
-        '    return np.packbits(turned(vectors) > part["threshold"], axis=1, bitorder="little")',
+        '    return np.packbits(rotated(vectors) > part["threshold"], axis=1, bitorder="little")',
         '    bits = np.unpackbits(codes, axis=1, count=len(part["threshold"]), bitorder="little")\n'
         '    values = np.where(bits, part["above"], part["below"])',
     ),
     "pq": (
         '    books = part["codebooks"]\n'
-        '    segments = turned(vectors)[:, part["order"]].reshape(len(vectors), len(books), -1)\n'
+        '    segments = rotated(vectors)[:, part["order"]].reshape(len(vectors), len(books), -1)\n'
         '    distances = (books**2).sum(axis=2) - 2 * np.einsum("nms,mks->nmk", segments, books)\n'
         "    return distances.argmin(axis=2).astype(np.uint8)",
         '    books = part["codebooks"]\n'
@@ -61,7 +61,7 @@ END = """\
 
 
 def recipe(number_format: str) -> str:
-    """Python lines that define `turned`, `stored` and `decoded` for a format."""
+    """Python lines that define `rotated`, `stored` and `decoded` for a format."""
     encode, decode = BODIES[number_format]
     return f"{START}\n\ndef stored(vectors):\n{encode}\n\n\ndef decoded(codes):\n{decode}\n{END}"
 
@@ -85,11 +85,11 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
     )
     use = (
         "\n\ncodes = stored(model.encode(documents))\n"
-        "scores = turned(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
+        "scores = rotated(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
     )
     yield f"```python\n{recipe(str(facts['format']))}{use}\n```"
     yield (
-        "Every prefix of the turned vectors is usable. **Scale a prefix to unit length again** before it is compared "
+        "Every prefix of the rotated vectors is usable. **Scale a prefix to unit length again** before it is compared "
         "by inner product. Search fidelity of the first dimensions:"
     )
     rows = [

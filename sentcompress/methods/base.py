@@ -99,7 +99,7 @@ class Method(nn.Module):
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
-        """What the method needs with these options; `options` holds a value for each of them."""
+        """The views and tensors that the method needs with these options; `options` has a value for every option."""
         return cls.needs
 
     # With both `*args: Any` and `**views: Any`, type checkers accept the named views of each subclass.

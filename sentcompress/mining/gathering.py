@@ -227,6 +227,6 @@ def _query_columns(path: Path, columns: Sequence[str], there: Sequence[str]) -> 
 
 
 def _usable(text: str) -> str:
-    """The text as in a sentence table; empty if it holds half a character, which no file can hold."""
+    """The text as in a sentence table; empty if it contains a lone surrogate, which UTF-8 cannot encode."""
     cleaned = clean(text)
     return cleaned if cleaned.isascii() or is_encodable(cleaned) else ""

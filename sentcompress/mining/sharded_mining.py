@@ -1,4 +1,4 @@
-"""Mining in shards: what was gathered and what was mined, in files, and the merge."""
+"""Mining in shards: files of the gathered pairs and of the mined negatives, and their merge."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def typed_name(name: str | None, found: FoundByName) -> str:
 
 
 def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool) -> NamedModel:
-    """The teacher that made the vectors, if it is as it was then.
+    """The teacher that made the vectors, if it has not changed since.
 
     Whether these were made with trusted code does not matter: the work directory may come from somebody else.
     """
@@ -245,7 +245,7 @@ def find_teacher_of(vectors: Artifact) -> ModelSource:
 
 
 def _artifact_of_teacher(work: WorkDirectory, vectors: Artifact) -> Artifact:
-    """The teacher of vectors, a model of the work directory, as it is now."""
+    """The current version of the teacher of vectors, a model of the work directory."""
     place = str(vectors.parameters["teacher"])
     found = work.find(*place.split("/", 1))
     if found is None:

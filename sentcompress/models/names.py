@@ -1,4 +1,4 @@
-"""What the name of a model means: one rule for every option and every recipe that names one.
+"""Resolves names of models: one rule for every option and every recipe.
 
 In this order, a name is
 
@@ -63,7 +63,7 @@ class Meaning:
 
 
 def meaning_of(name: str, exists: Callable[[str, str], bool]) -> Meaning | None:
-    """What `name` stands for; None if no model is called so.
+    """The meaning of a name; None if no model has it.
 
     Args:
         exists: whether there is an artifact of that kind and name.
@@ -119,7 +119,9 @@ def no_such_model(name: str, place: Path, known: Sequence[str], *, layers: bool 
         layers: whether `teacher:K` can be given too.
     """
     if is_teacher_layers(name):
-        return InputError(f"{name} is a start for distill, not a model", "name a model, such as teacher or a student")
+        return InputError(
+            f"{name} is a starting point for distill, not a model", "name a model, such as teacher or a student"
+        )
     plain = re.fullmatch(r"[\w.-]+", name) is not None
     others = "owner/name" + (f" or {HUB_PREFIX}{name}" if plain else "")
     hub = f"a model of the hub is named {others}"

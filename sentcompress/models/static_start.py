@@ -79,7 +79,7 @@ def _alone(teacher: Encoder, reporter: Reporter) -> Tensor:
     *before, after = teacher.tokenize([""])[0]
     ids = torch.tensor([[*before, token, after] for token in range(size)])
     found = []
-    with reporter.track("tokens of the teacher", total=size, unit="tokens") as told:
+    with reporter.track("encoding the vocabulary", total=size, unit="tokens") as told:
         for part in torch.split(ids, BATCH_TOKENS // ids.shape[1]):
             found.append(teacher(part.to(teacher.device), torch.ones_like(part, device=teacher.device)).cpu())
             told.advance(len(part))
@@ -90,8 +90,8 @@ def _alone(teacher: Encoder, reporter: Reporter) -> Tensor:
 def _in_sentences(teacher: Encoder, sample: Sequence[str], reporter: Reporter) -> Tensor:
     """The vector of each token's mean last state in the sample, as if it were the only one of a text: [V, D]."""
     with (
-        reporter.track("sentences of the teacher", total=len(sample)) as sentences,
-        reporter.track("tokens of the teacher", total=len(teacher.tokenizer), unit="tokens") as tokens,
+        reporter.track("measuring token states in sentences", total=len(sample)) as sentences,
+        reporter.track("measuring states of single tokens", total=len(teacher.tokenizer), unit="tokens") as tokens,
     ):
         means = measure_token_states(teacher, teacher.depth, sample, sentences, tokens).states
     states = means.float().to(teacher.device).unsqueeze(1)

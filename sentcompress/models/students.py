@@ -156,13 +156,15 @@ class InitialStudent:
         if self.shape.token_dim is not None:
             before = encoder.depth - count
             with (
-                reporter.track("sentences of the teacher", total=len(sample)) as sentences,
-                reporter.track("tokens of the teacher", total=len(encoder.tokenizer), unit="tokens") as tokens,
+                reporter.track("measuring token states in sentences", total=len(sample)) as sentences,
+                reporter.track(
+                    "measuring states of single tokens", total=len(encoder.tokenizer), unit="tokens"
+                ) as tokens,
             ):
                 states = measure_token_states(encoder, before, sample, sentences, tokens)
         if self.shape.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
-            with reporter.track("neurons of the teacher", total=len(fewer)) as task:
+            with reporter.track("measuring feed-forward neurons", total=len(fewer)) as task:
                 activity = measure_activity(encoder, kept, fewer, label, task)
         encoder.to("cpu")
         return states, activity

@@ -13,7 +13,7 @@ from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.readers import find_format, rows_of
-from sentcompress.corpora.text_files import BadRecords, is_encodable, open_lines
+from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.passages.words import mark
 
@@ -53,7 +53,7 @@ def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
                 if is_encodable(text):
                     yield text
                 else:
-                    bad.add(f"{path}: a query holds half a character (a lone surrogate)")
+                    bad.add(f"{path}: a query {LONE_SURROGATE}")
 
 
 def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:

@@ -1,1 +1,1 @@
-"""How vectors are stored: an orthogonal turn, a number of dimensions, and a number format with the model's ranges."""
+"""Compact storage of vectors: a rotation, a number of dimensions, and a number format with fixed ranges."""

@@ -1,4 +1,4 @@
-"""The choice of how vectors are stored within a number of bytes: every format that fits is tried."""
+"""Chooses a quantizer within a number of bytes per vector: every format that fits is tried."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Trial:
 
     @property
     def order(self) -> tuple[float, int]:
-        """The best has the largest: the mean score, rounded to its fourth digit; then the fewest bytes."""
+        """Sort key; the best trial has the largest: the mean score, rounded to four digits, then the fewest bytes."""
         return round(float(self.scores.mean()), 4), -self.quantizer.bytes
 
 
@@ -107,7 +107,7 @@ def _refuse_few_segments(plan: StoragePlan, vector_bytes: int) -> None:
 
 
 def turn_of(vectors: Values) -> Quantizer:
-    """All dimensions as float32, turned to the principal axes of the vectors: [N, D].
+    """A quantizer that only rotates to the principal axes of the vectors [N, D]: all dimensions, as float32.
 
     The mean is left out: to subtract it would change the cosines. It is always in the span of all axes, and where
     dimensions are cut, the axes of the centred vectors keep more of a ranking than those of the vectors themselves.
@@ -128,7 +128,7 @@ def fitted(plan: StoragePlan, turn: Quantizer, vectors: Values, seed: int) -> Qu
 
 
 def shortened(turn: Quantizer, dimension: int) -> Quantizer:
-    """The first dimensions of a turn, as float32."""
+    """The first dimensions of a rotation, as float32."""
     return Quantizer(turn.axes[:dimension], Float32(dimension))
 
 

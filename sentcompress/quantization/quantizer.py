@@ -1,8 +1,8 @@
-"""How vectors are stored: the model's vectors are turned, cut to their first dimensions and written in a number format.
+"""Quantizers: vectors are rotated, truncated to their first dimensions and stored in a number format.
 
-The turn is an orthogonal matrix whose rows are the principal axes of the model's vectors, so the first k dimensions are
-the best k, for every k. It changes no cosine as long as all dimensions are kept. Cosines of fewer dimensions are those
-of the cut vectors scaled to unit length.
+The rotation is an orthogonal matrix whose rows are the principal axes of the model's vectors, so the first k dimensions
+are the best k, for every k. It changes no cosine as long as all dimensions are kept. Cosines of fewer dimensions are
+those of the truncated vectors scaled to unit length.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FIELDS = {"version": int, "format": str, "similarity": str, "dimension": int, "b
 
 @dataclass(frozen=True)
 class Quantizer:
-    """The turn, the number of dimensions and the number format of a model's stored vectors.
+    """The rotation, the number of dimensions and the number format of a model's stored vectors.
 
     >>> codes = quantizer.encode(document_vectors)
     >>> scores = quantizer.scores(query_vectors, codes)
@@ -48,7 +48,7 @@ class Quantizer:
         axes: [d, D] orthonormal rows, by decreasing share of the vectors' squared length.
         codec: the number format of d values.
 
-    Vectors are compared by cosine, so they are scaled to unit length after they are cut, and again after decoding.
+    Vectors are compared by cosine, so they are scaled to unit length after truncation, and again after decoding.
     """
 
     axes: Values
@@ -75,7 +75,7 @@ class Quantizer:
         return self.codec.bytes
 
     def turn(self, vectors: Values) -> Values:
-        """The model's vectors in the space of the stored ones, in float32; queries are compared like this.
+        """Rotate and truncate the model's vectors, in float32; queries are compared in this form.
 
         Args:
             vectors: [N, D].
@@ -133,7 +133,7 @@ class Quantizer:
         """Asymmetric scores: float32 queries against stored vectors.
 
         Args:
-            queries: [Q, D], vectors of the model, not turned.
+            queries: [Q, D], vectors of the model, before rotation.
             codes: [N, B].
 
         Returns:

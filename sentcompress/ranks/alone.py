@@ -1,4 +1,4 @@
-"""What a stage asks of its ranks, and how a process answers that runs alone."""
+"""The collective operations that stages use, and their trivial form in a single process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class GatheredViews:
-    """The views of all ranks.
+    """The gathered views of all ranks.
 
     Attributes:
         views: by name, the rows of all ranks in the order of the ranks.
@@ -28,7 +28,7 @@ class GatheredViews:
 
 
 class Ranks:
-    """A single process. Every method that exchanges something has to be called by all ranks in the same order."""
+    """A single process. All ranks have to call the collective methods in the same order."""
 
     number = 0
     count = 1
@@ -40,39 +40,41 @@ class Ranks:
 
     @property
     def share(self) -> Shard:
-        """Which rows of a batch, or other pieces of work, are this rank's."""
+        """The share of this rank in the rows of a batch, or in other pieces of work."""
         return Shard(self.number + 1, self.count)
 
     def tell(self, value: Value) -> Value:
-        """The value that rank 0 gives, on all ranks. Waits as long as rank 0 lives.
+        """Broadcast a JSON value from rank 0. Waits as long as rank 0 is alive.
 
         Args:
-            value: something that JSON can hold; ignored on the other ranks.
+            value: ignored on the other ranks.
+
+        Returns:
+            The value of rank 0.
         """
         return value
 
     def spread(self, value: Any) -> Any:
-        """Like `tell`, for anything that can be pickled, and of any size."""
+        """Broadcast a picklable object of any size from rank 0."""
         return value
 
     def collect(self, value: Value) -> list[Value]:
-        """The values of all ranks, in their order. Waits as long as the others live."""
+        """All-gather: the values of all ranks, in rank order. Waits as long as the others are alive."""
         return [value]
 
     def meet(self) -> None:
-        """Wait until all ranks are here, as long as they live."""
+        """Barrier: wait for all ranks, as long as they are alive."""
 
     def numbers_later(self, values: Sequence[float]) -> Callable[[], list[list[float]]]:
-        """Begin an exchange of numbers; returns a function that waits for those of all ranks, in their order.
+        """Asynchronous all-gather of numbers; returns a function that waits for those of all ranks, in rank order.
 
-        Fast enough for every step. A rank can work on in the meantime. It may call the function several times, or not
-        at all.
+        Fast enough for every step. A rank may call the function several times, or not at all.
         """
         found = [list(values)]
         return lambda: found
 
     def gather(self, views: Mapping[str, Tensor], lengths: Mapping[str, Sequence[int]]) -> GatheredViews:
-        """The views of all ranks, concatenated along their first dimension, which may differ.
+        """All-gather tensors, concatenated along their first dimension, whose length may differ between ranks.
 
         Args:
             lengths: by name, the length of the view's first dimension on every rank.
@@ -80,10 +82,10 @@ class Ranks:
         return GatheredViews(dict(views), {name: slice(0, len(view)) for name, view in views.items()})
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all ranks, in place."""
+        """All-reduce: replace each tensor by its sum over all ranks, in place."""
 
     def copy(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by that of rank 0, in place."""
+        """Broadcast: replace each tensor by that of rank 0, in place."""
 
 
 ALONE = Ranks()

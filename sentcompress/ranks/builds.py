@@ -54,6 +54,6 @@ def find_shared(ranks: Ranks, work: WorkDirectory, request: Request) -> Artifact
 
 def _unseen(ranks: Ranks, what: str, work: WorkDirectory) -> RankError:
     return RankError(
-        f"rank {ranks.number} does not see {what} of rank 0 in {work.path}",
-        "all ranks need the same `work`, on a file system that their hosts share",
+        f"rank {ranks.number} does not see {what}, written by rank 0, in {work.path}",
+        "use the same `work` for all ranks, on a file system that their hosts share",
     )

@@ -1,4 +1,4 @@
-"""Whether a process is one of several ranks: what torchrun tells it in environment variables."""
+"""Detects from the environment variables of torchrun whether a process is one of several ranks."""
 
 from __future__ import annotations
 

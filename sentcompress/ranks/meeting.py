@@ -1,4 +1,4 @@
-"""What ranks tell each other through torch's store, and how they notice that one of them has ended.
+"""Exchange of small values between ranks through torch's store, and detection of ranks that have ended.
 
 Rank 0 may work for hours while the others wait: it tokenises, or computes a dev score. Collectives of torch.distributed
 have one time limit for everything, so waiting for rank 0 goes through the store. Every rank counts up a number there
@@ -74,7 +74,7 @@ class Meeting:
         launch: which rank this is, and where they meet.
 
     Raises:
-        RankError: if the port is in use, if there are two processes of one rank, or if a rank does not come in time.
+        RankError: if the port is in use, if two processes have the same rank, or if a rank does not join in time.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -86,14 +86,14 @@ class Meeting:
         self._ended: _Ended | None = None
         self._left = threading.Event()
         if self.store.add(f"started/{launch.number}", 1) > 1:
-            raise RankError(f"{launch}: another process is rank {launch.number} already", "give each its own RANK")
+            raise RankError(f"{launch}: another process already has this rank", "give each its own RANK")
         self.store.set(f"host/{launch.number}", socket.gethostname())
         self.hosts = self._arrive()
         self._beat = threading.Thread(target=self._live, daemon=True)
         self._beat.start()
 
     def _arrive(self) -> list[str]:
-        """The host of each rank, once all have come."""
+        """The host of each rank, once all have joined."""
         ranks, limit = range(self.launch.count), self.launch.seconds
         try:
             self._comes([f"host/{rank}" for rank in ranks], limit)
@@ -103,8 +103,8 @@ class Meeting:
         if missing:
             word = f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(map(str, missing))} have"
             raise RankError(
-                f"{self.launch}: {word} not come within {limit:g} seconds, of {self.launch.count} ranks that were to "
-                f"meet at {_place(self.launch)}",
+                f"{self.launch}: {word} not joined at {_place(self.launch)} within {limit:g} seconds; "
+                f"{self.launch.count} ranks are expected",
                 f"start every rank, with the same command and the same number of ranks; {LIMIT} sets the time limit",
             )
         return [self.store.get(f"host/{rank}").decode() for rank in ranks]
@@ -114,7 +114,7 @@ class Meeting:
         return f"rank {rank} on {self.hosts[rank]}"
 
     def tell(self, value: Any) -> Any:
-        """Rank 0's value, on every rank."""
+        """Broadcast a value from rank 0."""
         self._round += 1
         if self.launch.number == 0:
             self._say(value)
@@ -122,7 +122,7 @@ class Meeting:
         return self._heard(0)
 
     def collect(self, value: Any) -> list[Any]:
-        """The values of all ranks."""
+        """All-gather: the values of all ranks, in rank order."""
         self._round += 1
         self._say(value)
         return [self._heard(rank) for rank in range(self.launch.count)]
@@ -203,7 +203,7 @@ class Meeting:
                 time.sleep(LONGEST_PAUSE)
         except RuntimeError:
             return self._unreachable()
-        return RankError(f"{self.launch}: an exchange with the other ranks failed: {_first_line(error)}", GO_ON)
+        return RankError(f"{self.launch}: communication with the other ranks failed: {_first_line(error)}", GO_ON)
 
     def _others(self) -> list[int]:
         return [rank for rank in range(self.launch.count) if rank != self.launch.number]
@@ -218,7 +218,7 @@ class Meeting:
         return RankError(f"{self.launch}: stopped, because {self.name(ended.rank)} has ended: {ended.reason}", GO_ON)
 
     def _silence(self, rank: int) -> float:
-        """Seconds since a rank was last seen to count."""
+        """Seconds since the last heartbeat of a rank."""
         now, key = time.monotonic(), f"alive/{rank}"
         beat = self.store.get(key) if self.store.check([key]) else b""
         seen, since = self._beats.get(rank, (None, now))
@@ -230,7 +230,7 @@ class Meeting:
     def _gone(self, ranks: Sequence[int]) -> RankError:
         names = " and ".join(map(self.name, ranks))
         verb = "has" if len(ranks) == 1 else "have"
-        return RankError(f"{self.launch}: {names} {verb} ended, or cannot be reached any more", GO_ON)
+        return RankError(f"{self.launch}: {names} {verb} ended, or cannot be reached", GO_ON)
 
     def _unreachable(self) -> RankError:
         server = "torchrun's agent" if self.launch.agent else "rank 0"
@@ -245,7 +245,7 @@ class Meeting:
                 return
 
     def _listen(self) -> None:
-        """Pass signals on, in both directions, and hear whether a rank has ended, while the main thread works."""
+        """Forward signals in both directions, and notice ranks that have ended, while the main thread works."""
         if (number := signals.asked()) is not None:
             self._beating.compare_set(SIGNAL, "", str(number))
         if self._beating.check([SIGNAL]):
@@ -303,6 +303,6 @@ def _connected(launch: Launch, *, serves: bool) -> TCPStore:
                 f"{launch}: cannot wait for the other ranks at {_place(launch)}: {_first_line(error)}"
             ) from error
         raise RankError(
-            f"{launch}: nobody answers at {_place(launch)}, where rank 0 should, within {launch.seconds:g} seconds",
+            f"{launch}: rank 0 did not answer at {_place(launch)} within {launch.seconds:g} seconds",
             f"start rank 0 there, and check MASTER_ADDR and MASTER_PORT; {LIMIT} sets the time limit",
         ) from error

@@ -28,7 +28,7 @@ def _files(slot: Slot | None, value: str) -> Iterator[str]:
 
 
 def other_inputs(recipe: Recipe, given: Mapping[str, Sequence[str]], used: set[str]) -> list[str]:
-    """What is not as the recipe names it: a message for each file of another digest or order, and each missing one.
+    """Messages for inputs that differ from those of the recipe: another digest or order, or a missing file.
 
     Files that do not exist are left to other checks.
     """
@@ -52,7 +52,7 @@ def _others(name: str, slot: Slot, paths: Sequence[str]) -> Iterator[str]:
         elif (found := file_digest(Path(path))) != digest:
             yield f"input {name!r}: {path} has the SHA-256 {found}; the recipe's has {digest}"
         elif place < len(wanted) and wanted[place][0] not in ("", own):
-            yield f"input {name!r}: {own} stands where the recipe has {wanted[place][0]}"
+            yield f"input {name!r}: found {own} where the recipe has {wanted[place][0]}"
     given = {Path(path).name for path in paths}
     if missing := [own for own in slot.sha256 if own and own not in given]:
-        yield f"input {name!r}: {', '.join(missing)} of the recipe not given"
+        yield f"input {name!r}: the recipe also needs {', '.join(missing)}"

@@ -1,4 +1,4 @@
-"""Recipes: TOML files with the published results they reproduce, the inputs they need, and their stages."""
+"""Recipes: TOML files with inputs, stages, and the published results that they reproduce."""
 
 from __future__ import annotations
 

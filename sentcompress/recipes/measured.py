@@ -1,4 +1,4 @@
-"""The published figures of a recipe beside those that its evaluations measured."""
+"""Compares the published figures of a recipe with those that its evaluations measured."""
 
 from __future__ import annotations
 

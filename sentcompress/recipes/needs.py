@@ -94,7 +94,7 @@ def raise_missing(plan: Plan, needs: Sequence[Need]) -> None:
     rows = list(dict.fromkeys(f"{row.table}: {row.model}" for row in plan.recipe.rows if row.table and row.model))
     named = f" for {'; '.join(rows[:MOST_ROWS])}{' and others' * (len(rows) > MOST_ROWS)}" if rows else ""
     lines = "".join(f"\n  - {need}" for need in needs)
-    count = counted(len(needs), "thing is", "things are")
+    count = counted(len(needs), "requirement is", "requirements are")
     raise InputError(f"run {plan.recipe.name}: {count} missing or unusable{named}{lines}", "nothing was run")
 
 

@@ -1,4 +1,4 @@
-"""What the stages of a recipe refer to: artifacts, models and rows, each of which must be made or be there."""
+"""Checks that the artifacts and models that a recipe refers to exist or are made by an earlier stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a paper's tables: what a recipe aims at, and which score of an evaluation each figure is."""
+"""Published rows of the papers' tables, and the score of an evaluation that each figure corresponds to."""
 
 from __future__ import annotations
 

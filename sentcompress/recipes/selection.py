@@ -1,4 +1,4 @@
-"""Which stages of a recipe to run, and which earlier ones they need the results of."""
+"""Selects the stages of a recipe to run, and the earlier ones whose results they need."""
 
 from __future__ import annotations
 

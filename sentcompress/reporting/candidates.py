@@ -79,7 +79,7 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
 
 
 def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """The model that a stage's result goes on from."""
+    """The model that a stage's training starts from."""
     if stage["command"] == "select":
         return str(facts["models"][0])
     first = stage.get("inputs", [""])[0]
@@ -92,7 +92,7 @@ def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> st
     if command == "average":
         parts = zip(facts["models"], facts["shares"], strict=True)
         return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
-    return f"int8 graph of {stage['model']}" if command == "export" else "as it was"
+    return f"int8 graph of {stage['model']}" if command == "export" else "not trained"
 
 
 def int8_bytes(facts: Mapping[str, Any]) -> int | None:

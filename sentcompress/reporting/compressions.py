@@ -1,4 +1,4 @@
-"""The compressions of a work directory: their plans, and what their stages made as it is now."""
+"""The finished compressions of a work directory: their plans, and the current results of their stages."""
 
 from __future__ import annotations
 

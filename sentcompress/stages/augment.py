@@ -217,7 +217,7 @@ def _count_words(recipes: tuple[tuple[AugmenterSpec, int], ...], read: ReadCount
 
 
 def _with_frequencies(spec: AugmenterSpec, read: ReadCounts, frequencies: Path) -> AugmenterSpec:
-    """The augmentation; one that makes queries is told of the file that `_count_words` wrote."""
+    """The augmentation; one that makes queries gets the file that `_count_words` wrote."""
     if not isinstance(spec, QueryCopies):
         return spec
     return replace(spec, frequencies=frequencies, documents=read.originals)
@@ -244,7 +244,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         shutil.rmtree(build.path)
         raise
     if bad.count:
-        reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
+        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:

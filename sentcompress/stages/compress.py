@@ -340,7 +340,7 @@ def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: i
         if least.untrained:
             least_is = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
         raise UsageError(
-            f"no model cut from {found.label} has at most {told_bytes(most)}"
+            f"no model cut from {found.label} fits into {told_bytes(most)}"
             if teacher.can_cut
             else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
             f"{least_is}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
@@ -355,7 +355,7 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
         budget = share_out(seconds, load, trained, most, vector_bytes)
     except TooShortError as error:
         raise UsageError(
-            f"`time` {params.time} is too short to train on {load.texts:,} texts: at the speed of this machine now, "
+            f"`time` {params.time} is too short to train on {load.texts:,} texts: at this machine's current speed, "
             f"{told_time(error.embedding)} are needed to encode them with the teacher, "
             f"{told_time(error.measuring)} to measure the result, and {told_time(LEAST_TRAINING)} to train",
             f"allow `time` {ceil(error.needed / 60)}m",

@@ -324,7 +324,7 @@ class _Encoding:
         return {**self._asked_of_all(), "dimension": self._storage.dimension, "plan": self._plan()}
 
     def _asked_of_all(self) -> dict[str, Any]:
-        """The same without what is known only once the model is loaded."""
+        """The same, without the facts that are known only after the model is loaded."""
         own = self._found.quantizer if self._found else None
         return {
             "input": self._digest,

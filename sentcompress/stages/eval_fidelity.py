@@ -30,6 +30,7 @@ from sentcompress.models.catalog import typed_name
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import (
     Artifact,
     Request,
@@ -168,7 +169,7 @@ def _evaluate(
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
     if bad.count:
-        reporter.warn(f"skipped {bad.count} unreadable lines")
+        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}")
     embedded, tokens = _embed(params, models, sample.texts, reporter)
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:
@@ -179,8 +180,8 @@ def _evaluate(
     texts = [sample.texts[row] for row in usable]
     raw: dict[str, Floats] = {role: of.vectors[usable] for role, of in embedded.items()}
     unit: dict[str, Floats] = {role: normalized(vectors)[0] for role, vectors in raw.items()}
-    counted = tokens[COMPARE] or tokens[MODEL]
-    lengths = counted.lengths[usable] if counted else np.array([len(text.split()) for text in texts])
+    measured = tokens[COMPARE] or tokens[MODEL]
+    lengths = measured.lengths[usable] if measured else np.array([len(text.split()) for text in texts])
     recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
     details = agreement(recorder, source.name, unit, texts, lengths, _measuring(params))
     shapes = {role: shape_of(vectors) for role, vectors in unit.items()}
@@ -194,7 +195,7 @@ def _evaluate(
         "seen_in_training": source.seen,
         "cosine_to_compared": cosine,
         "cosine_is_to": of_cosine,
-        "unit_of_length": "tokens" if counted else "words",
+        "unit_of_length": "tokens" if measured else "words",
         **details,
         "scores": recorder.as_dicts(),
     }
@@ -202,7 +203,7 @@ def _evaluate(
 
 
 def _record_correlation(recorder: Recorder, data: str, shapes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Record what stands for IBKD's figure 4: the covariances that it shows depend on the number of dimensions."""
+    """Record the mean |correlation|, in place of IBKD's figure 4: covariances depend on the number of dimensions."""
     found = {role: shape[CORRELATION] for role, shape in shapes.items()}
     values = {role: math.nan if value is None else value for role, value in found.items()}
     of_first = f"first {shapes[MODEL]['dimensions_shown']} dimensions"

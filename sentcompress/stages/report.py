@@ -1,4 +1,4 @@
-"""Write the report of a work directory: what the students keep of their teacher, and how much smaller they are."""
+"""Write the report of a work directory: the quality that students keep, and the size and time that they save."""
 
 from __future__ import annotations
 

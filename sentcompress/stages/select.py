@@ -1,4 +1,4 @@
-"""Keep the best of several models, by what an evaluation measured of each."""
+"""Keep the best of several models by their scores in an evaluation."""
 
 from __future__ import annotations
 

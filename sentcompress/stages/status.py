@@ -175,7 +175,7 @@ def _written_by(target: Path) -> str | None:
         return None
     who = holder_of(lock)
     why = f"is being written by {who}" if who else "is being written now"
-    return why + ("; whether that process still runs cannot be told from here" if state is State.UNSURE else "")
+    return why + ("; it is unknown whether that process is still running" if state is State.UNSURE else "")
 
 
 def _size(folder: Path) -> int:

@@ -218,7 +218,7 @@ class _Embedding:
         tokenizer = self._encoder.tokenizer
         frequent, marks = function_tokens(tokenizer, counts, FREQUENT)
         words = tokenizer.convert_ids_to_tokens(frequent)
-        self._reporter.note(f"read a second time without punctuation and these words: {' '.join(words) or 'none'}")
+        self._reporter.note(f"the second pass leaves out punctuation and these words: {' '.join(words) or 'none'}")
         return sorted({*map(int, frequent), *map(int, marks)}), words
 
     def _embed(self, spans: list[Span], engine: EncodeEngine, left_out: list[int], build: Build) -> tuple[int, float]:

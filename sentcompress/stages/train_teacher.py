@@ -76,7 +76,7 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
     bad = BadRecords(params.skip_bad)
     tally = write_originals(inputs, lambda name: build.write(f"{TABLE}/{name}"), Limits(), bad, reporter)
     if bad.count:
-        reporter.warn(f"skipped {counted(bad.count, 'bad line')}; the first: {bad.first}")
+        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
     if not tally.triplets:
         raise InputError(
             f"{', '.join(params.triplets)}: no triplets",

@@ -60,7 +60,7 @@ class WorkDirectory(Lookup):
         return self._with(wait=seconds)
 
     def looking(self) -> Self:
-        """The same work directory, in which nothing is built: what is not up to date is a MissingArtifactError."""
+        """The same work directory, read-only: to build what is not up to date raises MissingArtifactError."""
         return self._with(_looking=True)
 
     def settled(self, request: Request, *, force: bool = False, reporter: Reporter = SILENT) -> Artifact | None:
@@ -146,7 +146,7 @@ class WorkDirectory(Lookup):
         return current
 
     def _refuse_to_build(self, request: Request) -> None:
-        """Say why an artifact is not up to date, if that is all that is asked."""
+        """Raise MissingArtifactError with the reason why an artifact is not up to date, if nothing may be built."""
         if not self._looking:
             return
         target = self._target(request.kind, request.name)

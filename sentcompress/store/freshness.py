@@ -1,4 +1,4 @@
-"""Whether artifacts are what would be made now: the one rule of staleness."""
+"""Decides whether artifacts are up to date: the only rule of staleness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GONE, CHANGED, DAMAGED = "gone", "changed", "damaged"
 
 
 def change_of(work: WorkDirectory, reference: str, digest: str | None) -> str:
-    """What became of an artifact that had this digest: GONE, CHANGED, DAMAGED, or empty if it is as it was."""
+    """How an artifact with this digest has changed: GONE, CHANGED, DAMAGED, or empty if it has not."""
     try:
         found = work.find(*reference.split("/", 1)) if "/" in reference else None
     except DamagedError:

@@ -1,4 +1,4 @@
-"""What an artifact was made of: the graph of inputs, walked by reference and digest."""
+"""The lineage of artifacts: the graph of their inputs, followed by reference and digest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def line_of(
     kinds: Container[str] = KINDS,
     through: Callable[[Artifact], bool] = lambda artifact: True,
 ) -> Iterator[Artifact]:
-    """The artifact itself if the work directory has it as it was, then what it was made of, nearest first.
+    """The artifact itself, if it is unchanged in the work directory, then its ancestors, nearest first.
 
     Of a selection, only the chosen model is followed. Vectors are not followed to the teacher that made them.
 

@@ -69,7 +69,7 @@ class Holder:
 
 
 class State(Enum):
-    """What can be told of a lock. UNSURE: claimed from elsewhere, by a process that runs or was killed."""
+    """The state of a lock. UNSURE: claimed from another machine or mount, by a process that runs or was killed."""
 
     FREE = "free"
     HELD = "held"
@@ -100,7 +100,7 @@ class Lock:
             )
 
     def release(self) -> None:
-        """Say that nobody holds the lock any more; a forked child has lost it already."""
+        """Release the lock; a forked child no longer has it."""
         if self._descriptor not in _held:
             return
         with suppress(OSError):  # a full or lost disk; the kernel releases the lock all the same
@@ -151,7 +151,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
 @contextmanager
 def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter) -> Iterator[Lock]:
-    """Hold a lock as `locked` does, and tell the user if that takes a while.
+    """Hold a lock as `locked` does, and report if this takes a while.
 
     Raises:
         BusyError, InputError: see `locked`.
@@ -310,10 +310,10 @@ def _read_holder(descriptor: int) -> Holder | None:
 
 
 def _unsure(path: Path, what: str) -> BusyError:
-    who = _holder_in(claim_of(path)) or "a process that has not said its name"
+    who = _holder_in(claim_of(path)) or "an unknown process"
     return BusyError(
-        f"{what} is being written by {who}; locks of this file system may hold on one machine or one mount only, so it "
-        "cannot be told from here whether that process still runs",
+        f"{what} is being written by {who}; locks on this file system may be local to one machine or mount, so it is "
+        "unknown whether that process is still running",
         f"wait for it, or, if it has ended, remove {claim_of(path)}",
     )
 

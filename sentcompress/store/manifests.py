@@ -1,4 +1,4 @@
-"""What a finished artifact records: its manifest, and digests of its files."""
+"""Manifests of finished artifacts, and digests of their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge checks and records: that the shards of an artifact are whole, and which plan its files come from."""
+"""Checks that all shards of an artifact are complete and of one plan, and records this for the merge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def mark_of(plan: Artifact) -> dict[str, Any]:
 
 
 def begin_merge(build: Build, plan: Artifact) -> None:
-    """Prepare a build for the files of shards: what an interrupted run made otherwise is removed."""
+    """Prepare a build for the files of shards, without files that an interrupted run made differently."""
     if build.has(MERGED_FROM) and (build.path / MERGED_FROM).read_text(encoding="utf-8") == identity_of(plan):
         return
     build.clear()

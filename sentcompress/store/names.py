@@ -1,4 +1,4 @@
-"""What an artifact can be called."""
+"""Names of artifacts."""
 
 from __future__ import annotations
 

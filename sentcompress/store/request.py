@@ -1,4 +1,4 @@
-"""What is asked of the store: the kinds of artifacts, and a request for one."""
+"""The kinds of artifacts, and requests for artifacts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kind:
 
     @property
     def usage(self) -> str:
-        """What to type."""
+        """The command line that makes such an artifact."""
         return f"sentcompress {self.command} {self.arguments}".rstrip()
 
 

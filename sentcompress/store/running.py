@@ -1,4 +1,4 @@
-"""What a running stage is doing: one line for logs and for `status`, which reads it from a file of the build.
+"""The progress of a running stage as one line, for logs and for `status`, which reads it from a file of the build.
 
 The file is replaced atomically every few seconds, so that it can be read at any time and from other machines.
 """
@@ -38,7 +38,7 @@ WINDOW_SECONDS = 60
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a stage is doing at one moment.
+    """The progress of a stage at one moment.
 
     Attributes:
         phase: what it does, such as `training`; empty if it has not said so.

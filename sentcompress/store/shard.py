@@ -1,4 +1,4 @@
-"""Which part of a sharded command a process makes: `3/16`, or what a job array says."""
+"""The shard that a process makes: `3/16`, or from the variables of a job array."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def identity_of(plan: Artifact) -> str:
 
 
 def request_of(plan: Artifact, reference: str, start_over: str) -> Request:
-    """What the merged artifact is, as it was asked for.
+    """The request of the merged artifact.
 
     Args:
         reference: what the artifact is called.
@@ -75,7 +75,7 @@ def difference(
 
 
 def _other_version(plan: Artifact, reference: str) -> str | None:
-    """What to say if another version of the command made the plan; None if it was this one."""
+    """The message if another version of the command made the plan; None otherwise."""
     command, then = plan.manifest["command"], plan.manifest["version"]
     if then == (now := version_of(command)):
         return None

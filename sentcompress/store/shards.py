@@ -157,7 +157,7 @@ class Shards:
         return ShardCounts(count, done, running)
 
     def request(self, plan: Artifact) -> Request:
-        """What the merged artifact is, as it was asked for.
+        """The request of the merged artifact.
 
         Raises:
             UsageError: if another version of the command planned the shards.

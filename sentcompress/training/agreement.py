@@ -1,4 +1,4 @@
-"""What the ranks of a training tell each other after every step: tokens, the time, and whether to stop."""
+"""The numbers that ranks exchange after every training step: tokens, time, and whether to stop."""
 
 from __future__ import annotations
 

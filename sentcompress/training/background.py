@@ -1,4 +1,4 @@
-"""A thread beside the training loop for one job at a time, whose errors are raised in the loop."""
+"""A background thread of the training loop for one job at a time; its errors are raised in the loop."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Batch:
         return self.rows
 
     def own(self, view: Tensor) -> Tensor:
-        """The rows of a view that count: all, or none of a stand-in."""
+        """The rows of a view that enter the loss: all, or none of a placeholder batch."""
         return view[:0] if self.stand_in else view
 
     @property

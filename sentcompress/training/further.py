@@ -46,8 +46,8 @@ def further(params: Params, work: WorkDirectory, reporter: Reporter) -> Params:
     rate = params.lr or made.rate
     settings = {name: value for name, value in made.settings.items() if getattr(params, name) is None}
     reporter.note(
-        f"{params.student} is a finished student: training continues with its own method, {made.method}, "
-        f"learning rate {rate:g}"
+        f"{params.student} is a finished student: training continues with its method, {made.method}, "
+        f"at learning rate {rate:g}"
     )
     return replace(params, method=made.method, options=(*kept, *params.options), lr=rate, **settings)
 

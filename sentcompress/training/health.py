@@ -141,8 +141,8 @@ def vanished_kernel(watched: Mapping[str, float]) -> str | None:
         return None
     found = " and ".join(f"{KERNELS[name]} is {mean:.1e} ({name})" for name, mean in means.items())
     return (
-        f"the mean kernel value of {found}: the kernel takes nearly all sentences for unrelated, and the HSIC term "
-        "teaches next to nothing; set a smaller gamma, kernel=imq or normalise=true (`options`)"
+        f"the mean kernel value of {found}: the kernel treats nearly all sentences as unrelated, so the HSIC term "
+        "has almost no gradient; set a smaller gamma, kernel=imq or normalise=true (`options`)"
     )
 
 

@@ -26,7 +26,7 @@ def find_inputs(
     projection: str | None,
     needs_projection: bool,
 ) -> Inputs:
-    """Find the inputs. What is not named is what the named ones were made with, else what was finished last.
+    """Find the inputs. By default, those that the named inputs were made from, otherwise the newest.
 
     A projection that is not named has to be the only one that was fitted on the vectors.
 

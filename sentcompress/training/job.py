@@ -110,7 +110,7 @@ class TrainingJob:
         return self.build.finish(facts)
 
     def _tell_numbers(self) -> None:
-        """Report what the run is trained with, and where its learning rate is from."""
+        """Report the hyperparameters, and the source of the learning rate."""
         numbers, options = self.hyperparameters.values(), self.method.settings
         told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
         self.reporter.note(f"learning rate {numbers['lr']:g} ({self.hyperparameters.lr.source})")
@@ -122,12 +122,12 @@ class TrainingJob:
         if progress.best_step == 0:
             ended = "" if last is None else f", {last:.2f} at the end"
             self.reporter.warn(
-                f"training did not make the student better than its start (dev {progress.best_score:.2f}{ended}): "
-                "the weights it started from are kept"
+                f"training did not improve the dev score ({progress.best_score:.2f} at the start{ended}): the initial "
+                "weights are kept"
             )
         elif start is not None and last is not None and last < start:
             self.reporter.warn(
-                f"the student scores worse at the end of training (dev {last:.2f}) than at its start ({start:.2f}): "
+                f"the dev score is lower at the end of training ({last:.2f}) than at the start ({start:.2f}): "
                 f"the weights of step {progress.best_step} ({progress.best_score:.2f}) are kept; try a lower `lr`"
             )
 

@@ -49,10 +49,10 @@ class Residence:
             return vector_field(vectors)
         size, available = vectors.nbytes, self._available()
         if size <= SHARE * free:
-            self._tell(name, size, f"on the device (of {shown_bytes(free)} free)")
+            self._tell(name, size, f"on the device ({shown_bytes(free)} free)")
             return rows_of(self._loaded(vectors, name, self.device))
         if size <= SHARE * available:
-            self._tell(name, size, f"in memory (the device has {shown_bytes(free)} free)")
+            self._tell(name, size, f"in CPU memory ({shown_bytes(free)} free on the device)")
             return rows_of(self._loaded(vectors, name, torch.device("cpu")))
         self._tell(name, size, f"on the disk (free: {shown_bytes(free)} on the device, {shown_bytes(available)} here)")
         return vector_field(vectors)
@@ -64,7 +64,7 @@ class Residence:
         if tokens.flat.nbytes > SHARE * self._available():
             self._tell("tokens", tokens.flat.nbytes, "on the disk")
             return tokens
-        self._tell("tokens", tokens.flat.nbytes, "in memory")
+        self._tell("tokens", tokens.flat.nbytes, "in CPU memory")
         return TokenRows.joined(np.array(tokens.flat), tokens.lengths)
 
     def tell(self) -> None:

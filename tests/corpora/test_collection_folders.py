@@ -139,7 +139,7 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
         ({"corpus.jsonl": lines(DOCUMENTS) + "{broken\n"}, "line 4 is not valid JSON"),
         ({"corpus.jsonl": '["d1"]\n'}, "line 1: a list, not a JSON object"),
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
-        ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: holds half a character"),
+        ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: contains a lone surrogate"),
         ({"corpus.jsonl": '{"_id": "", "text": "no id"}\n'}, "line 1: no id"),
     ],
 )

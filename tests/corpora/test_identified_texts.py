@@ -74,7 +74,9 @@ def test_lines_that_cannot_be_read_are_skipped_and_told_if_asked(tmp_path: Path)
     for _ in range(2):
         assert list(texts.read()) == [("0", "x"), ("1", "y")]
     texts.tell(told)
-    assert told.warnings == [f"skipped 3 bad lines or files; the first: {table}, line 1: 'text' is a number, not text"]
+    assert told.warnings == [
+        f"skipped 3 unreadable lines or files; the first: {table}, line 1: 'text' is a number, not text"
+    ]
 
     (tmp_path / "a.txt").write_bytes(b"x\n\xff\ny\n")
     lines = identified_texts(as_source(tmp_path / "a.txt"), skip_bad=True)

@@ -68,7 +68,7 @@ def test_every_text_has_the_same_chance() -> None:
 
 def test_halves_of_characters_are_bad_lines(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "half \\ud800"}\n{"text": "whole"}\n')
-    with pytest.raises(InputError, match="record 1: holds half a character"):
+    with pytest.raises(InputError, match="record 1: contains a lone surrogate"):
         list(texts_of_files([tmp_path / "a.jsonl"], BadRecords()))
     bad = BadRecords(skip=True)
     assert (list(texts_of_files([tmp_path / "a.jsonl"], bad)), bad.count) == (["whole"], 1)

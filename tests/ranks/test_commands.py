@@ -187,10 +187,11 @@ def test_a_missing_rank_is_named_when_the_time_is_up(
     words = embedding(work, teacher, "new")
     said = failing(commands, words, tmp_path, count=3, start=(0, 2), kill=False, SENTCOMPRESS_RANK_SECONDS="3")
     assert set(said) == {0, 2}
-    assert "rank 1 has not come within 3 seconds, of 3 ranks that were to meet at 127.0.0.1:" in said[0]
+    assert "rank 1 has not joined at 127.0.0.1:" in said[0]
+    assert "3 ranks are expected" in said[0]
     # Without rank 0 there is no place to meet.
     said = failing(commands, words, tmp_path, start=(1,), kill=False, SENTCOMPRESS_RANK_SECONDS="2")
-    assert "nobody answers at 127.0.0.1:" in said[1]
+    assert "rank 0 did not answer at 127.0.0.1:" in said[1]
     assert not (work.path / "teacher-vectors" / ".new.partial").exists()
 
 

@@ -60,14 +60,14 @@ def test_every_other_file_is_told_with_both_digests(folder: Path) -> None:
     (folder / "own.txt").write_text("My own text.\n")
     assert told(folder, "own.txt") == [
         "input 'text': the recipe names no file own.txt",
-        "input 'text': law.txt, news.txt of the recipe not given",
+        "input 'text': the recipe also needs law.txt, news.txt",
     ]
 
 
 def test_the_order_and_the_kind_of_input_matter(folder: Path) -> None:
     assert told(folder, "news.txt", "law.txt") == [
-        "input 'text': news.txt stands where the recipe has law.txt",
-        "input 'text': law.txt stands where the recipe has news.txt",
+        "input 'text': found news.txt where the recipe has law.txt",
+        "input 'text': found law.txt where the recipe has news.txt",
     ]
     assert "hub:some/set is not a file" in other_inputs(recipe(digests()), {"text": ["hub:some/set"]}, {"text"})[0]
 

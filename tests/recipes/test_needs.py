@@ -91,7 +91,7 @@ def test_what_the_hub_does_not_have_is_told_at_once(
         other = run_recipe(endpoint, "--quiet", "--variant", "other", "--dry-run", "--json")
     assert run.returncode == 1
     assert run.stderr.startswith(
-        f"error: run {recipe} --variant small: 1 thing is missing or unusable for Nobody, Table 1: Small\n"
+        f"error: run {recipe} --variant small: 1 requirement is missing or unusable for Nobody, Table 1: Small\n"
         "  - stage 3 (distill): needs the model owner/student, which the hub does not have"
     )
     assert not (recipe.parent / "work").exists()
@@ -172,7 +172,9 @@ def test_packages_and_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
         (5, "onnx"),
         (6, "onnxruntime"),
     ]
-    with pytest.raises(InputError, match=r"6 things are missing or unusable for Nobody, Table 1: Small\n") as raised:
+    with pytest.raises(
+        InputError, match=r"6 requirements are missing or unusable for Nobody, Table 1: Small\n"
+    ) as raised:
         raise_missing(wanting, told)
     assert "\n  - stage 2 (mine-negatives): faiss is not installed; pip install faiss\n" in raised.value.message
 

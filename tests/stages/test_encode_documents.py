@@ -123,7 +123,7 @@ def test_the_corpus_of_a_collection(work: WorkDirectory, tmp_path: Path, tiny_mo
         ([{"_id": "1", "text": "x"}, {"_id": "", "text": "y"}], {}, "line 2: no '_id'"),
         ([{"_id": "1", "text": 3}], {}, "'text' is a number, not text"),
         ([{"_id": ["1"], "text": "x"}], {}, "'_id' is a list"),
-        ([{"_id": "1", "text": "\ud800"}], {}, "half a character"),
+        ([{"_id": "1", "text": "\ud800"}], {}, "lone surrogate"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused_and_nothing_is_written(

@@ -230,7 +230,7 @@ def test_command_prints_a_verdict_or_one_json_document(
     shown = capsys.readouterr().out
     parts = (
         "nearest neighbours",
-        "neighbours kept",
+        "neighbours shared",
         "effective rank",
         "disagree most",
         "As a rule of thumb",

@@ -367,6 +367,6 @@ def test_a_folder_is_searched_without_the_files_that_cannot_be_read(
     asked = Params(query=(TEXTS[0],), collection=str(folder), model=str(tiny_model), skip_bad=True)
     assert [result["id"] for result in run(asked, work, told).answers[0].results] == ["a.txt#0"]
     assert told.notes[0] == f"{folder}: files that are not read: 1 .pdf, 1 empty"
-    assert any("skipped 1 bad line or file" in warning for warning in told.warnings)
+    assert any("skipped 1 unreadable line or file" in warning for warning in told.warnings)
     # Without a collection, the last one is searched, read in the same way.
     assert [result["id"] for result in search(work, TEXTS[0], model=str(tiny_model)).answers[0].results] == ["a.txt#0"]

@@ -365,7 +365,7 @@ def test_a_bad_file_of_a_folder_can_be_skipped(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.txt is a binary file") as caught:
         run(tmp_path, folder)
     assert "`skip_bad`" in str(caught.value.hint)
-    with pytest.warns(UserWarning, match="skipped 1 bad line or file; the first: "):
+    with pytest.warns(UserWarning, match="skipped 1 unreadable line or file; the first: "):
         assert run(tmp_path, folder, skip_bad=True).facts["skipped"] == {"bad_lines": 1}
 
 
@@ -376,7 +376,7 @@ def test_a_skipped_file_is_not_called_empty(tmp_path: Path) -> None:
         (folder / f"{row['_id']}.md").write_text(row["text"])
     (folder / "bad.md").write_bytes(b"caf\xe9\n")
     with (
-        pytest.warns(UserWarning, match="skipped 1 bad line or file"),
+        pytest.warns(UserWarning, match="skipped 1 unreadable line or file"),
         pytest.raises(InputError, match=r"10 documents \(1 more without text that can be read\)"),
     ):
         run(tmp_path, folder, skip_bad=True)

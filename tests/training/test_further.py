@@ -91,7 +91,7 @@ def test_it_is_told(work: WorkDirectory) -> None:
     listener = Listener()
     further(Params(student="slow"), work, listener)
     assert listener.notes == [
-        "slow is a finished student: training continues with its own method, simtde, learning rate 1e-06"
+        "slow is a finished student: training continues with its method, simtde, at learning rate 1e-06"
     ]
 
 

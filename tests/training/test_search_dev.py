@@ -101,7 +101,7 @@ def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> Non
         distill.Params(method="mse", student="teacher:2", dev=Path("documents/main"), **ruinous), work, listener
     ).facts
     assert facts["best_step"] == 0
-    told = [warning for warning in listener.warnings if "did not make the student better than its start" in warning]
+    told = [warning for warning in listener.warnings if "did not improve the dev score" in warning]
     assert len(told) == 1
     assert "at the end" in told[0]
 
@@ -113,7 +113,7 @@ def test_a_later_peak_does_not_hide_a_worse_end() -> None:
     listener = Listener()
     job: Any = type("Job", (), {"reporter": listener})()
     TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=70.0, best_score=81.0, best_step=4))
-    assert "worse at the end of training (dev 70.00) than at its start (80.00)" in listener.warnings[0]
+    assert "lower at the end of training (70.00) than at the start (80.00)" in listener.warnings[0]
     TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=80.5, best_score=81.0, best_step=4))
     assert len(listener.warnings) == 1
 

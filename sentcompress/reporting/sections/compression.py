@@ -1,4 +1,4 @@
-"""Compression section: what came out, every model that was tried, and every way to store the vectors."""
+"""Compression section: the result, all models tried, and all vector formats tried."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _format(compression: Compression) -> str:
 
 
 def _graph(compression: Compression) -> Iterator[list[str]]:
-    """How near the vectors of the int8 graph are to those of the weights."""
+    """The cosine between the vectors of the int8 graph and those of the float32 weights."""
     graph = _facts(compression, "export").get("checked", {}).get("int8")
     if graph:
         yield ["mean cosine of int8 and float32 vectors", "", number(graph["mean_cosine"], 4), ""]
@@ -187,8 +187,8 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         lines=[prefixes],
     )
     caption = (
-        "Better is up and to the left. float32 queries search stored vectors of the student, whose axes are turned so "
-        "that the first dimensions hold the most."
+        "Better is up and to the left. Queries are float32. The student's stored vectors are rotated so that the first "
+        "dimensions explain the most variance."
     )
     source = [Source.of(quantizer)]
     return [Chart(f"vectors-{_anchor(compression)}", "Every way to store the vectors", caption, draw, source)]
@@ -248,8 +248,8 @@ def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:
     yield f"Search fidelity: {exported.statement}."
     if compression.made_by("bench"):
         yield (
-            "Speed: sentences per second, divided by the teacher's in torch with float32; candidates likewise, the "
-            "export in its fastest runtime."
+            "Speed: sentences per second, relative to the teacher in torch with float32. Candidates are measured the "
+            "same way, the export in its fastest runtime."
         )
     quantizer = compression.last("fit-quantizer")
     if quantizer:
