@@ -7,12 +7,14 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import InputError, UsageError
+from sentcompress.encoding.text_vectors import TextVectors
+from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.stages import encode as stage
@@ -132,6 +134,37 @@ def test_an_interrupted_run_leaves_the_older_file(
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
     assert (tmp_path / "out.npy").read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.parquet"])
+def test_two_runs_do_not_write_one_file(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    first, second = (
+        Params(
+            lines=write(tmp_path / f"{text}.txt", [text]),
+            output=tmp_path / name,
+            model=str(tiny_model),
+            dtype="float32",
+        )
+        for text in ("dog", "cat")
+    )
+    encode = TextVectors.write_npy if name == "a.npy" else TextVectors.write_parquet
+
+    def meanwhile(self: TextVectors, path: Path, *rest: Any) -> None:
+        monkeypatch.undo()
+        with pytest.raises(BusyError, match=f"{name} is being written by process {os.getpid()}"):
+            stage.run(second, work)
+        encode(self, path, *rest)
+
+    monkeypatch.setattr(TextVectors, encode.__name__, meanwhile)
+    stage.run(first, work)
+    written = (tmp_path / name).read_bytes()
+    stage.run(second, work)
+    assert (tmp_path / name).read_bytes() != written
+    stage.run(first, work)
+    assert (tmp_path / name).read_bytes() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, "cat.txt", "dog.txt"]
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:
