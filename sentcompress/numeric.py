@@ -15,12 +15,12 @@ SMALLEST_GAIN = 1.05
 
 def at_least(value: float, least: float) -> bool:
     """Whether the value is finite and at least `least`."""
-    return math.isfinite(value) and value >= least
+    return least <= value < math.inf  # math.isfinite cannot take a whole number of more than 308 digits
 
 
 def at_most(value: float, most: float) -> bool:
     """Whether the value is finite and at most `most`."""
-    return math.isfinite(value) and value <= most
+    return -math.inf < value <= most
 
 
 def measured(value: Value | None) -> Value | str:

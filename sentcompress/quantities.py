@@ -12,7 +12,8 @@ BYTES: Mapping[str, int] = {
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmg", 1)},
 }
 SECONDS: Mapping[str, float] = {"s": 1, "m": 60, "min": 60, "h": 3600, "": 60}
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
+# A number of more digits is no amount of anything, and can be infinite as a float.
+_QUANTITY = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
 
 
 def read_bytes(text: str) -> int:

@@ -36,6 +36,8 @@ def test_numbers_are_compared_and_shown() -> None:
     assert not at_least(0.9, 1.0)
     assert at_most(1.0, 1.0)
     assert not at_most(1.1, 1.0)
+    assert at_least(10**400, 1.0)
+    assert not at_most(10**400, 1.0)
     assert figure(1.005, "+.1f") == "+1.0"
     assert figure(None, ".2f") == "not defined"
 

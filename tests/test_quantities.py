@@ -25,13 +25,13 @@ def test_times(text: str, seconds: float) -> None:
     assert read_seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "MB", "10XB", "-3MB", "0", "1e6", "ten"])
+@pytest.mark.parametrize("text", ["", "MB", "10XB", "-3MB", "0", "1e6", "ten", 400 * "9"])
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         read_bytes(text)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "0m", "30d", "-5m"])
+@pytest.mark.parametrize("text", ["", "soon", "0m", "30d", "-5m", 400 * "9"])
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         read_seconds(text)

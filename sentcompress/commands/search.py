@@ -61,9 +61,13 @@ class Params(Index, Hub):
     dtype: Dtype = "float32"
 
     def faults(self) -> list[str]:
+        from sentcompress.corpora.text_files import is_encodable
+
         faults = no_file("queries", self.queries) if self.queries else []
         if any(query and not query.strip() for query in self.query):
             faults.append("`query` must not be blank")
+        if not all(map(is_encodable, self.query)):
+            faults.append("`query` must be UTF-8 text")
         if self.keep_index and self.compare is None:
             faults.append("`keep_index` needs `compare`, the model of the documents, usually teacher")
         return faults

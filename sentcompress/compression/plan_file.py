@@ -12,6 +12,7 @@ from typing import Any
 from sentcompress.commands import find_command
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.errors import SentcompressError
+from sentcompress.numeric import at_least, at_most
 from sentcompress.store import LOG, Artifact, WorkDirectory
 from sentcompress.store.atomic import beside
 
@@ -19,6 +20,8 @@ from sentcompress.store.atomic import beside
 PLANS = "plans"
 STUDENTS = "students"
 _MARK = "# compress "
+# A number of minutes or seconds that is larger was not written by `compress`.
+_LONGEST = 1e19
 
 
 @dataclass(frozen=True)
@@ -124,11 +127,11 @@ def read_plan(path: Path) -> PlanFile | None:
         first, *rest = path.read_text(encoding="utf-8").split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
         request, seconds, since, documents = (head[key] for key in ("request", "seconds", "since", "documents"))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(request, dict) or not isinstance(seconds, int | float | None) or not isinstance(since, str):
+    if not isinstance(request, dict) or not (seconds is None or _is_time(seconds)):
         return None
-    if not isinstance(documents, str):
+    if not isinstance(since, str) or not isinstance(documents, str):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
     return PlanFile(request, seconds, since, told, _stages("\n".join(rest)), documents)
@@ -137,7 +140,7 @@ def read_plan(path: Path) -> PlanFile | None:
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:
     try:
         stages = tomllib.loads(text)["stage"]
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return None
     return stages if isinstance(stages, list) and all(map(_is_stage, stages)) else None
 
@@ -149,7 +152,11 @@ def _is_stage(stage: Any) -> bool:
         find_command(stage["command"])
     except SentcompressError:
         return False
-    return isinstance(stage.get("max-minutes", 0), int | float)
+    return _is_time(stage.get("max-minutes", 0))
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and at_least(value, 0) and at_most(value, _LONGEST)
 
 
 def begun_plan(name: str, request: Mapping[str, Any], since: str) -> str:

@@ -40,7 +40,8 @@ from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.signals import StoppedError
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
 from sentcompress.store.artifacts import NOTHING_KEPT
-from sentcompress.store.atomic import check_place, written
+from sentcompress.store.atomic import beside, check_place, written
+from sentcompress.store.locking import locked
 from sentcompress.store.lookup import is_sharded
 from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, Shards
@@ -82,6 +83,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
             folder with other files.
         OSError: if no file can be created at the output.
         UsageError: if the output folder holds vectors of other texts, another model or other options.
+        BusyError: if another process is writing the output.
     """
     params.check()
     pick_device(params.device)
@@ -120,6 +122,22 @@ def _telling_what_is_kept(params: Params) -> Iterator[None]:
         if not (params.to_folder and (params.output / SHARD_PATTERN.format(0)).is_file()):
             stop.hint = stop.hint or NOTHING_KEPT
         raise
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """A `with` block in which no other process writes the file `output`.
+
+    Raises:
+        BusyError: if another process is writing it.
+    """
+    path = beside(output, "lock")
+    with locked(path, str(output)) as lock:
+        lock.check()  # the process that held it before may have removed this file, and another one may hold a new one
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _earlier_plan(params: Params) -> ComputePlan | None:
@@ -212,7 +230,7 @@ class _Encoding:
         """Write one file."""
         rows = self._count()
         started = time.perf_counter()
-        with written(self._params.output) as unfinished, self._track(rows) as task:
+        with _alone(self._params.output), written(self._params.output) as unfinished, self._track(rows) as task:
             if self._params.output.suffix == ".parquet":
                 self._vectors.write_parquet(unfinished, self._asked(), task)
             else:

@@ -125,7 +125,10 @@ def _queries(params: Params, reporter: Reporter) -> list[str]:
     """The queries, each once: in a log, many are repeated."""
     found = [query.strip() for query in params.query]
     if params.queries is not None:
-        found += read_log([params.queries], BadRecords())
+        logged = list(read_log([params.queries], BadRecords()))
+        if not logged:
+            raise InputError(f"{params.queries} holds no queries", "give a file with one query per line")
+        found += logged
     distinct = list(dict.fromkeys(found))
     if repeated := len(found) - len(distinct):
         reporter.note(f"{COMMAND}: left out {counted(repeated, 'repeated query', 'repeated queries')}")

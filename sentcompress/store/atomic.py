@@ -185,7 +185,7 @@ def _is_complete(folder: Path) -> bool:
 def drop(folder: Path, first: str) -> None:
     """Remove a folder, starting with the file `first`, so that a partly removed one does not count as complete."""
     if folder.is_dir() and not folder.is_symlink():
-        (folder / first).unlink(missing_ok=True)
+        remove(folder / first)  # of a damaged folder, it can be a folder itself
         fsync(folder)
     remove(folder)
 

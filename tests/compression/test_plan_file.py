@@ -90,6 +90,9 @@ def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
         b"# compress is what this does\n",
         b"# compress [1]\n",
         b"# compress {}\n",
+        b"# compress " + 100_000 * b"[",
+        b'# compress {"request": {}, "seconds": Infinity, "since": "", "documents": ""}\n',
+        b'# compress {"request": {}, "seconds": 1' + 400 * b"0" + b', "since": "", "documents": ""}\n',
         b"\xff\n",
     ],
 )
@@ -100,13 +103,23 @@ def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) 
 
 
 @pytest.mark.parametrize(
-    "text", ["title =", "stage = 3", "[[stage]]\ncommand = 'distil'\nname = 'docs'", "stage = [1]"]
+    "text",
+    [
+        "title =",
+        "stage = 3",
+        "[[stage]]\ncommand = 'distil'\nname = 'docs'",
+        "stage = [1]",
+        f"stage = {5000 * '['}",
+        STAGES.replace("2.0", 400 * "9"),
+        STAGES.replace("2.0", "nan"),
+    ],
 )
 def test_a_plan_that_somebody_broke_is_not_replaced(tmp_path: Path, text: str) -> None:
     plan = read_plan(written(tmp_path, text))
     assert plan is not None
     assert plan.stages is None
     assert plan.is_begun(WorkDirectory(tmp_path / "work"))
+    assert plan.seconds_left(WorkDirectory(tmp_path / "work")) == 600
 
 
 def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from interrupting import interrupted
 from tiny_models import load_model
 
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import InputError, UsageError
+from sentcompress.encoding.text_vectors import TextVectors
+from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.stages import encode as stage
 from sentcompress.stages.encode import Params
 from sentcompress.store import WorkDirectory
@@ -126,6 +128,37 @@ def test_an_interrupted_run_leaves_the_older_file(work: WorkDirectory, tmp_path:
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "out.npy"]
     assert (tmp_path / "out.npy").read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.parquet"])
+def test_two_runs_do_not_write_one_file(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    first, second = (
+        Params(
+            lines=write(tmp_path / f"{text}.txt", [text]),
+            output=tmp_path / name,
+            model=str(tiny_model),
+            dtype="float32",
+        )
+        for text in ("dog", "cat")
+    )
+    encode = TextVectors.write_npy if name == "a.npy" else TextVectors.write_parquet
+
+    def meanwhile(self: TextVectors, path: Path, *rest: Any) -> None:
+        monkeypatch.undo()
+        with pytest.raises(BusyError, match=f"{name} is being written by process {os.getpid()}"):
+            stage.run(second, work)
+        encode(self, path, *rest)
+
+    monkeypatch.setattr(TextVectors, encode.__name__, meanwhile)
+    stage.run(first, work)
+    written = (tmp_path / name).read_bytes()
+    stage.run(second, work)
+    assert (tmp_path / name).read_bytes() != written
+    stage.run(first, work)
+    assert (tmp_path / name).read_bytes() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, "cat.txt", "dog.txt"]
 
 
 def test_all_faults_are_told_at_once(work: WorkDirectory, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -225,6 +226,13 @@ def test_queries_of_a_file_and_json(
         search(work, queries=tmp_path / "log.csv", collection=str(collection), model=str(tiny_model))
 
 
+@pytest.mark.parametrize(("name", "content"), [("log.txt", "\n \n"), ("log.jsonl", '{"query": 5}\n')])
+def test_a_file_without_queries_is_an_error(work: WorkDirectory, tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=f"{name} holds no queries"):
+        run(Params(queries=tmp_path / name), work)
+
+
 def test_without_a_query_the_index_is_built(
     work: WorkDirectory, collection: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -340,6 +348,8 @@ def test_wrong_options(tmp_path: Path) -> None:
     assert raised.value.faults == ("`query` must not be empty",)
     with pytest.raises(UsageError, match="`query` must not be blank"):
         Params(query=(" ",)).check()
+    with pytest.raises(UsageError, match="`query` must be UTF-8 text"):
+        Params(query=(os.fsdecode(b"caf\xe9"),)).check()  # as the command line gives bytes of Latin-1
     with pytest.raises(UsageError, match="`index` tree"):
         Params(index="tree").check()
 

@@ -17,7 +17,7 @@ from listening import Listener
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.progress import Overview
 from sentcompress.signals import StoppedError
-from sentcompress.store import MANIFEST, REQUEST, Request, WorkDirectory, atomic, check_name, name_part
+from sentcompress.store import MANIFEST, REQUEST, Request, WorkDirectory, check_name, name_part
 
 
 def test_a_build_leaves_data_request_and_manifest_and_nothing_hidden_but_the_lock(work: WorkDirectory) -> None:
@@ -231,6 +231,15 @@ def test_a_partial_with_a_damaged_request_is_dropped(work: WorkDirectory, damage
     assert content(make(work)) == {"one"}
 
 
+@pytest.mark.parametrize("name", [MANIFEST, REQUEST])
+def test_an_artifact_with_a_folder_in_place_of_a_document_is_rebuilt(work: WorkDirectory, name: str) -> None:
+    made = make(work)
+    (made.path / name).unlink()
+    (made.path / name).mkdir()
+    for force in (True, False):  # the second time, nothing of the first is in the way
+        assert content(make(work, force=force)) == {"one"}
+
+
 def test_a_drop_that_is_killed_half_way_is_not_resumed(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     partial = interrupt(work, files=("a.txt", "model/b.txt", "model/c.txt"), data=0)
 
@@ -239,7 +248,7 @@ def test_a_drop_that_is_killed_half_way_is_not_resumed(work: WorkDirectory, monk
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic, "remove", killed)
+        patch.setattr(shutil, "rmtree", killed)
         with pytest.raises(SystemExit):
             make(work, data=1)
     assert (partial / "model").is_dir()
