@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from sentcompress.commands import Command, all_commands
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import of_fields
 from sentcompress.commands.spelling import DEFAULT_WORK
-from sentcompress.errors import UsageError, did_you_mean
+from sentcompress.errors import InputError, UsageError, did_you_mean
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -51,11 +51,10 @@ class Model:
         """The [N, D] float32 vectors of N texts, in order.
 
         Raises:
-            UsageError: if `texts` is a string instead of a list of strings.
+            UsageError: if `texts` is not a list of strings, but for example one string or a table.
+            InputError: if a text contains a lone surrogate.
         """
-        if isinstance(texts, str):
-            raise UsageError("`texts` must be a list of texts, not one text", "write encode([text])")
-        return self._engine.encode(list(texts))
+        return self._engine.encode(_texts(texts))
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.dimension} dimensions, {self._engine.compute_dtype}>"
@@ -172,7 +171,7 @@ def load(
     Raises:
         InputError: if there is no such model, or it cannot be loaded.
     """
-    name = str(model.path) if isinstance(model, Artifact) else os.fspath(model)
+    name = str(model.path) if isinstance(model, Artifact) else _path(model, "model")
     # An artifact determines its work directory, which must not be the default one.
     place = model.path.parent.parent if isinstance(model, Artifact) else work
     return Workspace(place).load(
@@ -193,11 +192,38 @@ def read_vectors(path: str | os.PathLike[str]) -> StoredVectors:
     """
     from sentcompress.encoding.vector_folder import read_vectors
 
-    return read_vectors(Path(path))
+    return read_vectors(_path(path, "path"))
 
 
 def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:
-    return WorkDirectory(Path(os.fspath(path or os.environ.get("SENTCOMPRESS_WORK") or DEFAULT_WORK)))
+    return WorkDirectory(Path(_path(path or os.environ.get("SENTCOMPRESS_WORK") or DEFAULT_WORK, "work")))
+
+
+def _path(given: object, name: str) -> str:
+    """A path, or the name of a model, as text."""
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"`{name}` must be a string or a path, not {given!r}")
+    return os.fspath(given)
+
+
+def _texts(given: object) -> list[str]:
+    from sentcompress.corpora.text_files import is_encodable
+
+    if isinstance(given, str):
+        raise UsageError("`texts` must be a list of texts, not one text", "write encode([text])")
+    # A dictionary or a table would be read as its keys or the names of its columns.
+    if not isinstance(given, Iterable) or isinstance(given, Mapping) or getattr(given, "ndim", 1) != 1:
+        raise UsageError(f"`texts` must be a list of texts, not of type {type(given).__name__}")
+    texts = list(given)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UsageError(f"`texts` must be a list of texts, but texts[{number}] is {text!r}")
+        if not is_encodable(text):
+            raise InputError(
+                f"texts[{number}] contains a lone surrogate (half a character)",
+                'replace it: text.encode("utf-8", "replace").decode()',
+            )
+    return texts
 
 
 def _method_of(command: Command) -> Callable[..., Any]:

@@ -7,15 +7,17 @@ import logging
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from distilling import write_dev
 from tiny_models import make_sentences
 
 import sentcompress
-from sentcompress import InputError, SentcompressWarning, UsageError, Workspace
+from sentcompress import InputError, SentcompressError, SentcompressWarning, UsageError, Workspace
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import keys_of
 from sentcompress.progress import LOGGED
@@ -118,6 +120,57 @@ def test_a_model_encodes_what_the_folder_encodes(tiny_model: Path, sentences: li
     np.testing.assert_allclose(model.encode(sentences[1:2])[0], vectors[1], atol=1e-6)
     with pytest.raises(UsageError, match="list of texts"):
         model.encode("one text")
+
+
+class Table:
+    """Iterates over the names of its columns, as a DataFrame does."""
+
+    ndim = 2
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["text"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (None, "must be a list of texts, not of type NoneType"),
+        (b"a text", r"texts\[0\] is 97"),
+        ({"text": "one"}, "must be a list of texts, not of type dict"),
+        (Table(), "must be a list of texts, not of type Table"),
+        (["one", None], r"texts\[1\] is None"),
+        (["one", float("nan")], r"texts\[1\] is nan"),
+        ([["one", "two"]], r"texts\[0\] is \['one', 'two'\]"),
+        (["one", "\ud800"], r"texts\[1\] contains a lone surrogate"),
+    ],
+)
+def test_what_is_not_a_list_of_texts_is_told_and_not_encoded(tiny_model: Path, texts: object, told: str) -> None:
+    model = sentcompress.load(tiny_model, dtype="float32")
+    with pytest.raises(SentcompressError, match=told):
+        model.encode(texts)  # type: ignore[arg-type]
+
+
+def test_any_iterable_of_texts_is_encoded(tiny_model: Path, sentences: list[str]) -> None:
+    model = sentcompress.load(tiny_model, dtype="float32")
+    vectors = model.encode(sentences[:3])
+    for texts in (tuple(sentences[:3]), np.array(sentences[:3]), (text for text in sentences[:3])):
+        np.testing.assert_array_equal(model.encode(texts), vectors)  # type: ignore[arg-type]
+    assert model.encode([]).shape == (0, model.dimension)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda _: sentcompress.load(None), "`model` must be a string or a path, not None"),  # type: ignore[arg-type]
+        (lambda model: sentcompress.load(model, work=3), "`work` must be a string or a path, not 3"),
+        (lambda _: sentcompress.read_vectors(3), "`path` must be a string or a path, not 3"),  # type: ignore[arg-type]
+        (lambda model: sentcompress.load(model, dtype=torch.float32), "no dtype torch.float32"),
+        (lambda model: sentcompress.load(model, device=torch.device("cpu")), "no device device"),
+    ],
+)
+def test_values_of_a_wrong_type_are_told(tiny_model: Path, call: Callable[[Path], object], told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        call(tiny_model)
 
 
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:

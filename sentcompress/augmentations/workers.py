@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 
 from sentcompress.augmentations.base import Augmenter, AugmenterSpec
 from sentcompress.errors import SentcompressError
@@ -74,7 +75,7 @@ def augment_pieces(
 def _start(specs: Mapping[str, AugmenterSpec], workers: int) -> list[_Worker]:
     context = multiprocessing.get_context("spawn")
     started = []
-    with _signals_held_back():
+    with _signals_held_back(), _main_module_left_out():
         for _ in range(workers):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, dict(specs)), daemon=True)
@@ -139,6 +140,20 @@ def _die_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
+
+
+@contextmanager
+def _main_module_left_out() -> Iterator[None]:
+    """Keep children from running the script of this process again: they need nothing of it.
+
+    A script that calls the library at its top level would otherwise start itself in every child.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from sentcompress.errors import InputError
 from sentcompress.exporting.verification import Vectors, encoder_vectors, require_agreement, unit
 from sentcompress.models.layout import read_back
+from sentcompress.models.static_folder import TABLE, WEIGHTS
 
 
 def halve_weights(folder: Path) -> None:
@@ -28,6 +29,9 @@ def halve_weights(folder: Path) -> None:
         for name, tensor in halved.items():
             if tensor.is_floating_point() and not torch.isfinite(tensor).all():
                 raise InputError(f"{name} has values beyond the range of float16 (65,504)", "export without `float16`")
+        if TABLE in halved:
+            # With weights, here ones, sentence-transformers and model2vec compute a static model in float32.
+            halved.setdefault(WEIGHTS, torch.ones(len(halved[TABLE])))
         save_file(halved, path, metadata)
 
 

@@ -22,7 +22,7 @@ def pick_device(name: str = "auto") -> torch.device:
         InputError: if this machine has no such device.
     """
     if name not in DEVICES:
-        raise UsageError(f"no device {name!r}", did_you_mean({"gpu": "cuda"}.get(name, name), DEVICES))
+        raise UsageError(f"no device {name!r}", did_you_mean({"gpu": "cuda"}.get(name, str(name)), DEVICES))
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if present[kind])
@@ -46,7 +46,7 @@ def dtype_candidates(name: str, device: torch.device) -> tuple[str, ...]:
         UsageError: if `name` is not one of DTYPES, or is float16 on a CPU.
     """
     if name not in DTYPES:
-        raise UsageError(f"no dtype {name!r}", did_you_mean(name, DTYPES))
+        raise UsageError(f"no dtype {name!r}", did_you_mean(str(name), DTYPES))
     if name == "float16" and device.type == "cpu":
         raise UsageError("float16 is not supported on a CPU", "use `dtype` auto, float32 or bfloat16")
     if name != "auto":

@@ -125,6 +125,21 @@ def test_workers_leave_signals_to_their_parent_and_do_not_outlive_it(
         time.sleep(0.05)
 
 
+def test_a_script_without_a_guard_for_its_main_part_is_not_run_by_the_workers(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_workers import ShoutSpec, pieces\n"
+        "from sentcompress.augmentations.workers import augment_pieces\n"
+        "print(*sorted(new[0][0] for _, new in augment_pieces({'shout': ShoutSpec()}, pieces('a', 'b'), 2)))\n"
+        "assert sys.modules['__main__'].__file__ == __file__\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, "A B\n"), ran.stderr
+
+
 def _alive(group: int) -> bool:
     try:
         os.killpg(group, 0)

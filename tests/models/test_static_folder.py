@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
+from sentcompress.exporting.half_precision import halve_weights
 from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import model_size, read_back, save_encoder
 from sentcompress.models.memory import loaded_bytes
@@ -57,6 +58,18 @@ def test_sentence_transformers_gives_the_same_vectors(
     texts = [*TEXTS, *ODD]
     theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
     np.testing.assert_allclose(ours(folder, texts), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("wide", [None, 48])
+def test_float16_weights_are_computed_in_float32(student: StaticEncoder, wide: int | None, tmp_path: Path) -> None:
+    dense = [] if wide is None else [Dense(student.hidden_size, wide, bias=False)]
+    folder = saved(student, tmp_path / "model", dense=dense, normalize=True)
+    halve_weights(folder)
+    loaded = SentenceTransformer(str(folder), device="cpu")
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    theirs = loaded.encode([*TEXTS, *ODD])
+    assert theirs.dtype == np.float32
+    np.testing.assert_allclose(ours(folder, [*TEXTS, *ODD]), theirs, atol=1e-6)
 
 
 def test_it_is_the_same_after_saving_and_loading(student: StaticEncoder, tmp_path: Path) -> None:
