@@ -219,7 +219,7 @@ def _download(name: str, revision: str | None) -> Path:
         raise InputError(f"{name} is gated on the hub", GATED) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", _offline_hint()) from None
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, *network_errors()) as error:
+    except network_errors() as error:
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
 
