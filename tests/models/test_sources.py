@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -133,6 +134,15 @@ def test_a_hub_name_without_a_network_says_what_works_offline(tmp_path: Path, mo
     with pytest.raises(FetchError, match="cannot be fetched") as caught:
         resolve("sentence-transformers/all-MiniLM-L6-v2")
     assert str(caught.value.hint).startswith("name it embedded: the same model")
+
+
+def test_a_full_disk_is_no_unreachable_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **options: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", "/cache/blob")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        resolve("somebody/some-model")
 
 
 @pytest.mark.parametrize("installed", [True, False])
