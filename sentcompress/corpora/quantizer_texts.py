@@ -73,7 +73,7 @@ def from_sentences(
             f"{artifact.reference} has {len(texts)} distinct sentences, of which a part is held out",
             f"use a table of at least {least}",
         )
-    held_out = SearchTexts(artifact.name, texts[asked : asked + searched], texts[:asked], ("",) * asked, False)
+    held_out = SearchTexts(artifact.name, texts[asked : asked + searched], texts[:asked], *[("",) * asked] * 2, False)
     return FittingTexts(texts[asked + searched :][:sample], held_out, {artifact.reference: artifact.digest})
 
 
