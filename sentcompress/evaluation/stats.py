@@ -179,7 +179,8 @@ def _of_clusters(values: Values, clusters: Sequence[str] | None) -> tuple[Values
         raise ValueError(f"{len(values)} values and {len(clusters)} names of clusters")
     places: dict[str | int, int] = {}
     codes = [places.setdefault(name or row, len(places)) for row, name in enumerate(clusters)]
-    return np.bincount(codes, values), np.bincount(codes).astype(np.float64)
+    sums, sizes = (np.bincount(codes, weights).astype(np.float64) for weights in (values, None))
+    return sums, sizes
 
 
 def _mean_interval(sums: Values, sizes: Values, resampling: Resampling, scale: float) -> Interval | None:

@@ -109,8 +109,8 @@ def _evaluate(
     ):
         _record(recorder, texts.name, metric, "", values, texts.documents, resampling)
     for kind, rows in query_kinds(texts.kinds).items():
-        documents = [texts.documents[row] for row in rows]
-        _record(recorder, texts.name, SEARCH_FIDELITY, kind, gains[rows], documents, resampling)
+        made_from = [texts.documents[row] for row in rows]
+        _record(recorder, texts.name, SEARCH_FIDELITY, kind, gains[rows], made_from, resampling)
     result = {
         "evaluation": "search",
         "protocol": with_runtime(_protocol(params, texts, stored, resampling), params.runtime),
