@@ -297,7 +297,8 @@ def search(
     recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=queries)
     facts = document("search", models, recorder, queries=queries, passages=2000, keep_index=keep_index)
     ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
-    facts["protocol"] = {**facts["protocol"], "statement": facts["protocol"]["statement"] + ways}
+    statement = facts["protocol"]["statement"] + ways
+    facts["protocol"] = {**facts["protocol"], "statement": statement, "resampled": "130 documents"}
     if stored:
         facts["protocol"]["stored"] = {"format": "int4", "dimension": 4, "bytes": stored}
     return make(work, "evaluations", name, "eval-search", facts, {of.reference: of.digest}, model=of.reference)

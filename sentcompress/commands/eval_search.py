@@ -83,5 +83,5 @@ COMMAND = Command(
     "Compare a model's search results with its teacher's. Needs no labels.",
     makes="evaluations",
     shared="encoding",
-    version=3,  # intervals of 0 and 100%
+    version=4,  # intervals over documents
 )

@@ -53,5 +53,5 @@ COMMAND = Command(
     Params,
     "Choose how vectors are stored within --vector-bytes. It tries number formats and numbers of dimensions.",
     makes="quantizers",
-    version=4,  # of few passages, the axes are those of titles and queries, too
+    version=5,  # intervals over documents
 )

@@ -9,6 +9,7 @@ from typing import Any
 from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
+from sentcompress.numeric import between
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
 
@@ -23,6 +24,7 @@ class Achieved:
         vector_bytes, teacher_vector_bytes: of a stored vector.
         fidelity, interval: search fidelity of the int8 graph with stored vectors, on test queries, and its 95%
             interval.
+        resampled: what the interval is over, such as "193 documents".
         faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
         judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
         shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
@@ -38,6 +40,7 @@ class Achieved:
     teacher_vector_bytes: int
     fidelity: float
     interval: Interval | None
+    resampled: str
     faster: float | None
     judged: float | None
     shared: float
@@ -47,7 +50,7 @@ class Achieved:
 
     @property
     def sentence(self) -> str:
-        low_high = f" (95% interval {self.interval.low:.1f} to {self.interval.high:.1f})" if self.interval else ""
+        over = f" (95% interval over {self.resampled}: {between(self.interval, 1)})" if self.interval else ""
         vectors = f"a vector is {counted(self.vector_bytes, 'byte')} instead of {self.teacher_vector_bytes:,}"
         if self.keep_index:
             vectors = "it searches vectors of the teacher"
@@ -57,7 +60,7 @@ class Achieved:
             judged += " (float32 vectors)"
         return (
             f"The model is {told_bytes(self.bytes)} instead of {told_bytes(self.teacher_bytes)}{faster}; {vectors}. As "
-            f"deployed, its search fidelity to the teacher is {self.fidelity:.1f} out of 100{low_high}{judged}."
+            f"deployed, its search fidelity to the teacher is {self.fidelity:.1f} out of 100{over}{judged}."
         )
 
     @property
@@ -105,6 +108,7 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         teacher_vector_bytes=4 * int(teacher["dimension"]),
         fidelity=fidelity.value if fidelity else float("nan"),
         interval=fidelity.interval if fidelity else None,
+        resampled=str(search.facts["protocol"]["resampled"]),
         faster=faster(made["bench"]) if "bench" in made else None,
         judged=judged.kept if judged else None,
         shared=shared.value if shared else float("nan"),

@@ -73,7 +73,8 @@ def from_sentences(
             f"{artifact.reference} has {len(texts)} distinct sentences, of which a part is held out",
             f"use a table of at least {least}",
         )
-    held_out = SearchTexts(artifact.name, texts[asked : asked + searched], texts[:asked], ("",) * asked, False)
+    unknown = ("",) * asked
+    held_out = SearchTexts(artifact.name, texts[asked : asked + searched], texts[:asked], unknown, unknown, False)
     return FittingTexts(texts[asked + searched :][:sample], held_out, {artifact.reference: artifact.digest})
 
 

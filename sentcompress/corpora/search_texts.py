@@ -20,12 +20,14 @@ from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
+from sentcompress.quantities import counted
 from sentcompress.store import WorkDirectory, file_inputs
 
 # Words of a passage that count towards a limit; models read little more.
 LONG_PASSAGE = 200
 
 
+DOCUMENT = "document"
 # The sample that checkpoints are scored on: so small that it takes seconds.
 DEV_QUERIES, DEV_PASSAGES, DEV_WORDS = 300, 3000, 120_000
 
@@ -49,6 +51,8 @@ class SearchTexts:
         name: the data set, for scores.
         passages, queries: distinct texts.
         kinds: of each query: span, keywords, rare, title or log; empty if unknown.
+        documents: of each query: what it was made from; empty if unknown.
+        unit: what these are, documents or sections of them.
         complete: whether all distinct passages and queries are in the sample.
     """
 
@@ -56,7 +60,23 @@ class SearchTexts:
     passages: tuple[str, ...]
     queries: tuple[str, ...]
     kinds: tuple[str, ...]
+    documents: tuple[str, ...]
     complete: bool
+    unit: str = DOCUMENT
+
+    @property
+    def clusters(self) -> int:
+        """How many things a bootstrap draws from, see `resampled`."""
+        return len({*self.documents} - {""}) + self.documents.count("")
+
+    @property
+    def resampled(self) -> str:
+        """What a bootstrap draws: documents with all their queries, and queries without a document."""
+        alone = self.documents.count("")
+        if not (documents := self.clusters - alone):
+            return counted(alone, "query", "queries")
+        others = f" and {counted(alone, 'other query', 'other queries')}" if alone else ""
+        return counted(documents, self.unit) + others
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,7 @@ class SearchSource:
         name: the data set, for scores.
         inputs: digests by reference, for a request.
         part: whose queries are read, dev or test; None for all.
+        unit: see `SearchTexts`.
     """
 
     name: str
@@ -74,6 +95,7 @@ class SearchSource:
     corpus: Path
     queries: Path
     part: str | None = None
+    unit: str = DOCUMENT
 
     def read(self, *, queries: int, passages: int, seed: int, words: int | None = None) -> SearchTexts:
         """Read at most so many distinct queries and passages, sampled with the seed; empty ones are skipped.
@@ -93,7 +115,8 @@ class SearchSource:
         if not chosen.texts:
             which = f" of the part {self.part}" if self.part else ""
             raise InputError(f"{self.queries} has no queries{which}", "a search is measured with at least one")
-        own = {of_text[text].document for text in chosen.texts} - {""}
+        documents = tuple(of_text[text].document for text in chosen.texts)
+        own = {*documents} - {""}
         near, other = (sample_texts(self._passages(own, wanted), passages, seed) for wanted in (True, False))
         distinct = list(dict.fromkeys(_in_turn(near.texts, other.texts)))
         drawn = tuple(_within(distinct[:passages], words))
@@ -104,7 +127,7 @@ class SearchSource:
             )
         complete = chosen.complete and near.complete and other.complete and len(drawn) == len(distinct)
         kinds = tuple(of_text[text].kind for text in chosen.texts)
-        return SearchTexts(self.name, drawn, chosen.texts, kinds, complete)
+        return SearchTexts(self.name, drawn, chosen.texts, kinds, documents, complete, self.unit)
 
     def _passages(self, own: Set[str], wanted: bool) -> Iterator[str]:
         """The passages of some documents, or all others."""
@@ -123,7 +146,8 @@ def documents_source(work: WorkDirectory, name: str | None, part: str | None) ->
     artifact = work.get(KIND, name and name.removeprefix(f"{KIND}/"))
     inputs = {artifact.reference: artifact.digest}
     data = f"{artifact.name} {part}" if part else artifact.name
-    return SearchSource(data, inputs, artifact.path / CORPUS, artifact.path / QUERIES, part)
+    unit = str(artifact.facts.get("held_out_by", DOCUMENT))
+    return SearchSource(data, inputs, artifact.path / CORPUS, artifact.path / QUERIES, part, unit)
 
 
 def collection_source(folder: Path, split: str | None) -> SearchSource:

@@ -4,6 +4,9 @@ Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13. The
 examples, sentences) are resampled with replacement. Both models of a comparison use the same bootstrap samples, so
 items that are hard or easy for both cancel out in the difference.
 
+Items that depend on each other, such as queries made from one document, are drawn together, as a cluster (Davison and
+Hinkley, "Bootstrap Methods and their Application" (1997), section 3.8).
+
 A mean depends only on how often each distinct value is drawn, and these counts are multinomial. A correlation needs
 ranks within each bootstrap sample, but no sorting: the data are sorted once into groups of equal values, and a group's
 mean rank follows from how often it and the groups before it were drawn. The ranks equal those of
@@ -48,12 +51,11 @@ class Resampling:
         """The generator of one data set, independent of which other data sets are evaluated."""
         return np.random.default_rng((self.seed, zlib.crc32(name.encode("utf-8"))))
 
-    @property
-    def statement(self) -> str:
-        """A statement for the protocol."""
+    def statement(self, items: str) -> str:
+        """A statement for the protocol; `items` says what is drawn."""
         if not self.rounds:
             return "no intervals"
-        return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap samples"
+        return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap samples of {items}"
 
 
 NO_RESAMPLING = Resampling(0)
@@ -145,33 +147,54 @@ def interval(draws: Values, below: float = BELOW) -> Interval | None:
     return Interval(float(low), float(high))
 
 
-def mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1) -> Interval | None:
+def mean_interval(
+    values: npt.NDArray[np.floating], resampling: Resampling, scale: float = 1, clusters: Sequence[str] | None = None
+) -> Interval | None:
     """The interval of `scale` times the mean of [N] values from 0 to 1; None if `rounds` is 0.
 
-    If all values are 0, or all are 1, every bootstrap sample is the same; Wilson's interval (1927) replaces it.
+    If all values are 0, or all are 1, every bootstrap sample is the same; Wilson's interval (1927) for as many
+    proportions as there are clusters replaces it.
+
+    Args:
+        clusters: [N] names; values of the same name are drawn together, those of an empty name one by one. None for
+            values that are independent.
 
     Raises:
-        ValueError: if there are no values, or one is NaN or infinite.
+        ValueError: if there are no values, one is NaN or infinite, or there are not as many clusters.
     """
-    found = _mean_interval(values, resampling, scale)
-    value, count = values[0], len(values)
+    sums, sizes = _of_clusters(np.asarray(values, dtype=np.float64), clusters)
+    found = _mean_interval(sums, sizes, resampling, scale)
+    value, count = values[0], len(sums)
     if found is None or value not in (0, 1) or (values != value).any():
         return found
     missed = scale * Z * Z / (count + Z * Z)
     return Interval(scale - missed, scale) if value else Interval(0.0, missed)
 
 
-def _mean_interval(values: npt.NDArray[np.floating], resampling: Resampling, scale: float) -> Interval | None:
-    if len(values) == 0 or not np.isfinite(values).all():
+def _of_clusters(values: Values, clusters: Sequence[str] | None) -> tuple[Values, Values]:
+    """The sum and the number of the values of each cluster, both [clusters]."""
+    if clusters is None:
+        return values, np.ones_like(values)
+    if len(clusters) != len(values):
+        raise ValueError(f"{len(values)} values and {len(clusters)} names of clusters")
+    places: dict[str | int, int] = {}
+    codes = [places.setdefault(name or row, len(places)) for row, name in enumerate(clusters)]
+    sums, sizes = (np.bincount(codes, weights).astype(np.float64) for weights in (values, None))
+    return sums, sizes
+
+
+def _mean_interval(sums: Values, sizes: Values, resampling: Resampling, scale: float) -> Interval | None:
+    """The interval of `scale` times the mean of values of which `sizes` occur together and have these `sums`."""
+    if len(sums) == 0 or not np.isfinite(sums).all():
         raise ValueError("an interval needs at least one value, and only finite ones")
     # Scores take few distinct values (reciprocal ranks: eleven).
-    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    distinct, counts = np.unique(np.stack([sums, sizes], axis=1), axis=0, return_counts=True)
     generator = np.random.default_rng(resampling.seed)
     means = np.empty(resampling.rounds)
     step = max(1, BLOCK // len(distinct))
     for start in range(0, len(means), step):
-        drawn = generator.multinomial(len(values), counts / len(values), size=min(step, len(means) - start))
-        means[start : start + len(drawn)] = drawn @ distinct / len(values)
+        drawn = generator.multinomial(len(sums), counts / len(sums), size=min(step, len(means) - start))
+        means[start : start + len(drawn)] = drawn @ distinct[:, 0] / (drawn @ distinct[:, 1])
     found = interval(means, BELOW_MEANS)
     return found and Interval(scale * found.low, scale * found.high)
 
@@ -186,7 +209,8 @@ def paired_mean_interval(
     """
     if len(ours) != len(theirs):
         raise ValueError(f"{len(ours)} and {len(theirs)} scores are not of the same items")
-    return _mean_interval(np.asarray(ours, dtype=np.float64) - theirs, resampling, scale)
+    differences = np.asarray(ours, dtype=np.float64) - theirs
+    return _mean_interval(differences, np.ones_like(differences), resampling, scale)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from sentcompress.errors import InputError
-from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.results import TEST, Evaluation
 from sentcompress.evaluation.score import MEAN, MODEL, Score
 from sentcompress.exporting.card_usage import router_usage, usage
 from sentcompress.exporting.stored_vectors import stored_vectors
@@ -29,8 +29,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
 NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
 NO_LANGUAGE = "# language: not stated; add it, for example en"
-# The part of held-out queries that models are chosen with, as `split-documents` calls it.
-CHOOSING = "dev"
+CHOSEN_BY = "This data also chose the checkpoint or the model, so the figure tends to be too high."
 LONGEST_NOTES = 1 << 20
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
@@ -85,7 +84,7 @@ class Card:
         lines += [f"- {tag}" for tag in (*TAGS, *(["onnx"] if "onnx" in self.facts["formats"] else []))]
         if self.base and HUB_NAME.fullmatch(self.base):
             lines += ["base_model:", f"- {_quoted(self.base)}"]
-        results = [(found, score) for found in self.measured for score in _results(found)]
+        results = [(of, score) for of in self.measured if not self._chosen_by(of) for score in _results(of)]
         if results:
             lines += ["model-index:", f"- name: {_quoted(self.name)}", "  results:"]
         for found, score in results:
@@ -138,9 +137,24 @@ class Card:
             yield markdown_table(columns, rows)
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))
-            if found.facts["protocol"].get("part") == CHOOSING:
-                yield "The model or its checkpoint was chosen with these queries, so the figure tends to be too high."
+            yield markdown(f"Protocol: {found.statement}.")
+            if self._chosen_by(found):
+                yield CHOSEN_BY
             yield markdown_command(_command(found.artifact))
+
+    def _chosen_by(self, found: Evaluation) -> bool:
+        """Whether the model or its checkpoint was chosen with the data of an evaluation, or by the evaluation itself.
+
+        Of a collection with splits, only dev can have chosen it; of held-out queries, all but those of test.
+        """
+        inputs = [one for made in self.lineage if made.manifest["kind"] == "students" for one in made.inputs.items()]
+        if found.artifact.digest in {digest for _, digest in inputs}:
+            return True
+        if part := found.facts["protocol"].get("part"):
+            return bool(part != TEST)
+        files = {digest for reference, digest in inputs if reference.startswith("file:")}
+        split = found.facts.get("dataset", {}).get("split")
+        return bool(found.data) and split != TEST and found.data <= files
 
     def _check(self) -> Iterator[str]:
         checked = self.facts["checked"]

@@ -26,6 +26,7 @@ from sentcompress.evaluation.metrics import CORRELATION
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, normalized
+from sentcompress.evaluation.stats import Resampling
 from sentcompress.models.catalog import typed_name
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
@@ -247,7 +248,7 @@ def _protocol(params: Params, source: _Source, sample: TextSample, used: int) ->
         f"{params.neighbours} nearest neighbours that both models have; Spearman between the two models' "
         f"similarities of all pairs of {min(params.pairwise, used):,} sentences; anisotropy: mean cosine of all pairs; "
         "effective rank of the covariance after Roy and Vetterli (2007); disagreements: among neighbours, in standard "
-        "deviations of each model's similarities",
+        f"deviations of each model's similarities; {Resampling(params.bootstrap).statement('the sentences')}",
         "sentences_read": sample.read,
         "sample": params.sample,
         "complete": sample.complete,

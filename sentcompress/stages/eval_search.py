@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -106,15 +107,17 @@ def _evaluate(
         (RESULTS_SHARED, (ranks < gold.k).mean(axis=1)),
         (FIRST_FOUND, (ranks == 0).any(axis=1).astype(float)),
     ):
-        _record(recorder, texts.name, metric, "", values, resampling)
+        _record(recorder, texts.name, metric, "", values, texts.documents, resampling)
     for kind, rows in query_kinds(texts.kinds).items():
-        _record(recorder, texts.name, SEARCH_FIDELITY, kind, gains[rows], resampling)
+        made_from = [texts.documents[row] for row in rows]
+        _record(recorder, texts.name, SEARCH_FIDELITY, kind, gains[rows], made_from, resampling)
     result = {
         "evaluation": "search",
         "protocol": with_runtime(_protocol(params, texts, stored, resampling), params.runtime),
         **described,
         "queries": len(texts.queries),
         "passages": len(texts.passages),
+        "clusters": texts.clusters,
         "keep_index": params.keep_index,
         "scores": recorder.as_dicts(),
     }
@@ -126,9 +129,17 @@ def _as_stored(quantizer: Quantizer, queries: Vectors, passages: Vectors) -> tup
     return quantizer.turn(queries), quantizer.decode(quantizer.encode(passages))
 
 
-def _record(recorder: Recorder, data: str, metric: str, part: str, values: Values, resampling: Resampling) -> None:
+def _record(
+    recorder: Recorder,
+    data: str,
+    metric: str,
+    part: str,
+    values: Values,
+    documents: Sequence[str],
+    resampling: Resampling,
+) -> None:
     """Record a mean x 100; the compared model reproduces its own results, hence its score of 100."""
-    intervals = {MODEL: mean_interval(values, resampling, 100)}
+    intervals = {MODEL: mean_interval(values, resampling, 100, documents)}
     recorder.add(
         data,
         metric,
@@ -181,10 +192,11 @@ def _protocol(params: Params, texts: SearchTexts, stored: Quantizer | None, resa
         "statement": f"{len(texts.queries):,} queries{part}{made} among {len(texts.passages):,} passages, {drawn}; "
         f"exact search by cosine; nDCG@{CUTOFF} with the compared model's first {CUTOFF} results as relevant "
         f"documents, grades {CUTOFF} to 1 by rank, equal cosines ranked in the worst order{ways}; "
-        f"{resampling.statement}",
+        f"{resampling.statement(texts.resampled)}",
         "cutoff": CUTOFF,
         "grading": GRADING,
         **facts,
         "seed": params.seed,
         "bootstrap": params.bootstrap,
+        "resampled": texts.resampled,
     }

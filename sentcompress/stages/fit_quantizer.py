@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,8 @@ def _fit(
         "fidelity_of_float32": float(score(encoded.queries, encoded.passages).mean()),
         "protocol": f"nDCG@{CUTOFF} x 100 of {len(encoded.queries):,} held-out queries among "
         f"{len(encoded.passages):,} passages, float32 queries against stored passages; relevant are the first "
-        f"{CUTOFF} results of {compare.label}; {resampling.statement}",
-        "tried": [_row(trial, resampling) for trial in tried],
+        f"{CUTOFF} results of {compare.label}; {resampling.statement(texts.held_out.resampled)}",
+        "tried": [_row(trial, texts.held_out.documents, resampling) for trial in tried],
         "prefixes": table_of_prefixes(turn, chosen.quantizer, held_out),
         "texts": len(encoded.train),
         "texts_for_axes": len(encoded.for_axes),
@@ -103,14 +104,14 @@ def _fit(
     }
 
 
-def _row(trial: Trial, resampling: Resampling) -> dict[str, Any]:
+def _row(trial: Trial, documents: Sequence[str], resampling: Resampling) -> dict[str, Any]:
     quantizer = trial.quantizer
     return {
         "format": quantizer.format,
         "dimension": quantizer.dimension,
         "bytes": quantizer.bytes,
         "fidelity": float(trial.scores.mean()),
-        "interval": mean_interval(trial.scores, resampling),
+        "interval": mean_interval(trial.scores, resampling, clusters=documents),
     }
 
 

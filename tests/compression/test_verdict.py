@@ -13,14 +13,18 @@ from sentcompress.evaluation.metrics import SPEED
 from sentcompress.evaluation.score import Interval, Recorder
 
 ACHIEVED = Achieved(
-    "exports/docs", 9_490_000, 90_900_000, 128, 1536, 84.26, Interval(83.5, 85.0), 3.8, None, 73.4, 98.8, "g.onnx"
+    "exports/docs",
+    *(9_490_000, 90_900_000, 128, 1536),
+    *(84.26, Interval(83.5, 85.0), "130 documents"),
+    *(3.8, None, 73.4, 98.8, "g.onnx"),
 )
 
 
 def test_the_sentence() -> None:
     assert ACHIEVED.sentence == (
         "The model is 9.49 MB instead of 90.9 MB and 3.8 times as fast; a vector is 128 bytes instead of 1,536. As "
-        "deployed, its search fidelity to the teacher is 84.3 out of 100 (95% interval 83.5 to 85.0)."
+        "deployed, its search fidelity to the teacher is 84.3 out of 100 (95% interval over 130 documents: 83.5 "
+        "to 85.0)."
     )
 
 
@@ -54,6 +58,7 @@ def test_the_figures_are_those_of_the_last_stages(tmp_path: Path) -> None:
     assert (found.bytes, found.teacher_bytes) == (1_000_000, 9_000_000)
     assert (found.vector_bytes, found.teacher_vector_bytes) == (2, 4 * 6)
     assert (found.fidelity, found.interval, found.shared) == (92.0, Interval(91.0, 93.0), 83.0)
+    assert found.resampled == "130 documents"
     assert (found.faster, found.judged, found.keep_index) == (3.0, None, False)
     assert found.graph == str(made["export"].path / "onnx" / "sentence_embedding_int8.onnx")
     assert verdict_of({"export": made["export"]}) is None

@@ -166,6 +166,42 @@ def test_all_or_none_of_a_sample_is_not_certain() -> None:
     assert paired_mean_interval(same, same, Resampling()) == (0, 0)
 
 
+def test_values_of_a_cluster_are_drawn_together() -> None:
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(1, 12, size=40)
+    names = [f"d{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    values = np.repeat(generator.uniform(0.3, 0.7, size=40), sizes) + generator.uniform(-0.3, 0.3, size=len(names))
+    means = []
+    for _ in range(4000):
+        drawn = generator.integers(0, 40, size=40)
+        means.append(np.concatenate([values[np.array(names) == f"d{number}"] for number in drawn]).mean())
+    low, high = np.percentile(means, [2.5, 97.5])
+    found = mean_interval(values, Resampling(4000), clusters=names)
+    assert found is not None
+    assert found.low == pytest.approx(low, abs=0.06 * (high - low))
+    assert found.high == pytest.approx(high, abs=0.06 * (high - low))
+    alone = found_interval(values, Resampling(4000))
+    assert found.high - found.low > 1.3 * (alone.high - alone.low)
+
+
+def test_copies_of_an_item_tell_nothing_new() -> None:
+    values = np.random.default_rng(0).uniform(size=50)
+    names = [f"d{number}" for number in range(50)]
+    found = mean_interval(np.repeat(values, 8), Resampling(), 100, np.repeat(names, 8).tolist())
+    assert found == pytest.approx(mean_interval(values, Resampling(), 100))
+    every = mean_interval(np.ones(400), Resampling(), 100, np.repeat(names, 8).tolist())
+    assert every == mean_interval(np.ones(50), Resampling(), 100)
+
+
+def test_values_without_a_cluster_are_drawn_one_by_one() -> None:
+    values = np.random.default_rng(0).uniform(size=200)
+    alone = mean_interval(values, Resampling())
+    assert mean_interval(values, Resampling(), clusters=[""] * 200) == alone
+    assert mean_interval(values, Resampling(), clusters=[f"d{number}" for number in range(200)]) == alone
+    with pytest.raises(ValueError, match="200 values and 3 names"):
+        mean_interval(values, Resampling(), clusters=["a", "a", "b"])
+
+
 def test_what_has_no_interval() -> None:
     with pytest.raises(ValueError, match="at least one value"):
         mean_interval(np.array([]), Resampling())

@@ -157,3 +157,63 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     yaml = pytest.importorskip("yaml")
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     assert (front["license"], front["language"]) == ("mit", ["en", "de"])
+
+
+OTHER = "2" * 64
+
+
+@pytest.mark.parametrize(
+    ("data", "facts", "chosen"),
+    [
+        ({"file:/data/dev.tsv": "1" * 64}, {}, True),
+        ({"file:/data/test.tsv": OTHER}, {}, False),
+        ({"file:/data/dev.tsv": "1" * 64, "file:/data/test.tsv": OTHER}, {}, False),
+        ({"file:/data/dev.tsv": "1" * 64}, {"dataset": {"split": "test"}}, False),
+        ({"file:/data/dev.tsv": "1" * 64}, {"dataset": {"split": "dev"}}, True),
+        ({"documents/main": "3" * 64}, {"protocol": {"statement": "dev queries", "part": "dev"}}, True),
+        ({"documents/main": "3" * 64}, {"protocol": {"statement": "all queries", "part": "all"}}, True),
+        ({"documents/main": "3" * 64}, {"protocol": {"statement": "test queries", "part": "test"}}, False),
+        ({"sentences/main": "4" * 64}, {}, False),
+    ],
+)
+def test_scores_that_chose_the_model_are_marked(
+    tmp_path: Path, tiny_model: Path, data: dict[str, str], facts: dict[str, Any], chosen: bool
+) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    made_from = {"file:/data/dev.tsv": "1" * 64, "documents/main": "3" * 64, "sentences/main": "4" * 64}
+    student = report_works.make(work, "students", "s", "distill", {"method": "m", "teacher": "t"}, made_from)
+    model = {"label": "s", "reference": student.reference, "digest": student.digest}
+    recorder = Recorder({"model": student.reference})
+    recorder.add("pairs", SPEARMAN, {"model": 81.234}, count=1379)
+    document = {**report_works.document("sts", {"model": model}, recorder), **facts}
+    measured = report_works.make(work, "evaluations", "e", "eval-sts", document, data)
+    text = _card(tiny_model, [student], [measured])
+    assert ("also chose the checkpoint or the model" in text) == chosen
+    assert ("model-index" in text) != chosen, "such a score is not one to publish"
+    assert f"Protocol: {document['protocol']['statement']}." in text
+
+
+def test_a_score_that_a_selection_was_made_by_is_marked(tmp_path: Path, tiny_model: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    student = report_works.make(work, "students", "s", "distill", {"method": "m", "teacher": "t"})
+    model = {"label": "s", "reference": student.reference, "digest": student.digest}
+    recorder = Recorder({"model": student.reference})
+    recorder.add("pairs", SPEARMAN, {"model": 81.234}, count=1379)
+    document = report_works.document("sts", {"model": model}, recorder)
+    measured = report_works.make(work, "evaluations", "e", "eval-sts", document, {"file:/data/test.tsv": OTHER})
+    inputs = {one.reference: one.digest for one in (student, measured)}
+    selected = report_works.make(work, "students", "best", "select", {"method": "select"}, inputs)
+    assert "also chose" in _card(tiny_model, [selected, student], [measured])
+    assert "also chose" not in _card(tiny_model, [student], [measured])
+
+
+def _card(tiny_model: Path, lineage: list[Artifact], measured: list[Artifact]) -> str:
+    facts = {
+        "dimension": 32,
+        "parameters": 10,
+        "bytes": {"model.safetensors": 3},
+        "checked": {"folder": COSINES},
+        "formats": {"folder": {"title": "the folder", "files": []}},
+    }
+    encoder = load_encoder(resolve(str(tiny_model)))
+    return Card("s", encoder, facts, lineage, "t", None, [read_evaluation(one) for one in measured]).render()

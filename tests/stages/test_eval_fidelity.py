@@ -118,6 +118,7 @@ def test_a_sample_is_drawn_and_freshness_follows_the_files(tmp_path: Path, text:
     made = run(params, work)
     assert made.facts["sentences"] == 50
     assert "50 sampled with seed 0" in made.facts["protocol"]["statement"]
+    assert made.facts["protocol"]["statement"].endswith(" bootstrap samples of the sentences")
     assert run(params, work).manifest["finished"] == made.manifest["finished"]
     text.write_text("\n".join(make_sentences(60, seed=9)), encoding="utf-8")
     assert run(params, work).manifest["finished"] > made.manifest["finished"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,6 +80,24 @@ def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, smal
     assert 0 < value_of(scores, FIRST_FOUND, "main test") < 100
     assert facts["verdict"]["level"] in {level for _, level, _ in LEVELS}
     assert any("queries are few" in caution for caution in facts["verdict"]["cautions"])
+
+
+def test_the_queries_of_a_document_are_drawn_together(work: WorkDirectory, tiny_model: Path, small_model: Path) -> None:
+    def facts(documents: int, bootstrap: int = 1000) -> dict[str, Any]:
+        make_documents(work, PASSAGES, QUERIES, documents=documents)
+        models = {"model": str(small_model), "compare": str(tiny_model), "force": True}
+        return run(Params(**models, bootstrap=bootstrap, device="cpu"), work).facts  # type: ignore[arg-type]
+
+    few, log, none = facts(6), facts(0), facts(6, bootstrap=0)  # three of the six documents are of the part dev
+    assert few["protocol"]["statement"].endswith("the middle 95% of 1,000 bootstrap samples of 3 documents")
+    assert log["protocol"]["statement"].endswith("the middle 95% of 1,000 bootstrap samples of 15 queries")
+    assert none["protocol"]["statement"].endswith("; no intervals")
+    assert "(95% interval over 3 documents: " in few["verdict"]["text"]
+    assert "the queries are of only 3 documents: the interval is somewhat too narrow" in few["verdict"]["cautions"]
+    assert not any("narrow" in caution for caution in log["verdict"]["cautions"])
+    (by_document, *_), (by_query, *_) = (select(read_scores(of), role="model") for of in (few, log))
+    assert by_document.value == by_query.value
+    assert by_document.interval != by_query.interval
 
 
 def test_a_students_queries_search_the_teachers_index(

@@ -27,7 +27,7 @@ NUMBERS: dict[str, Any] = {"epochs": 1, "batch_size": 16, "eval_every": 2, "dtyp
 
 def test_it_is_the_search_fidelity_to_the_teacher() -> None:
     queries, passages = [f"{n} {n + 1}" for n in range(1, 9)], [f"{n}" for n in range(20, 60)]
-    texts = SearchTexts("set", tuple(passages), tuple(queries), ("span",) * 8, True)
+    texts = SearchTexts("set", tuple(passages), tuple(queries), ("span",) * 8, ("",) * 8, True)
     random = np.random.default_rng(0)
     gold = [random.normal(size=(len(part), 5)) for part in (queries, passages)]
     dev = search_dev(texts, GoldRanking.of(*gold), "big", tokenize, 0)
@@ -39,7 +39,7 @@ def test_it_is_the_search_fidelity_to_the_teacher() -> None:
 
 def test_with_a_kept_index_the_teachers_vectors_of_the_passages_are_searched() -> None:
     queries, passages = [f"{n} {n + 1}" for n in range(1, 9)], [f"{n}" for n in range(20, 60)]
-    texts = SearchTexts("set", tuple(passages), tuple(queries), ("span",) * 8, True)
+    texts = SearchTexts("set", tuple(passages), tuple(queries), ("span",) * 8, ("",) * 8, True)
     random = np.random.default_rng(0)
     gold = [random.normal(size=(len(part), 4)).astype(np.float32) for part in (queries, passages)]
     dev = search_dev(texts, GoldRanking.of(*gold), "big", tokenize, 0, gold[1])
