@@ -215,5 +215,5 @@ def _card(tiny_model: Path, lineage: list[Artifact], measured: list[Artifact]) -
         "checked": {"folder": COSINES},
         "formats": {"folder": {"title": "the folder", "files": []}},
     }
-    encoder = load_encoder(resolve(str(tiny_model)))
+    encoder = load_model(tiny_model)
     return Card("s", encoder, facts, lineage, "t", None, [read_evaluation(one) for one in measured]).render()
