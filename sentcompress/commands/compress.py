@@ -18,7 +18,8 @@ class Params(Options):
     inputs: Annotated[
         tuple[str, ...],
         Opt(
-            "Texts that will be searched: folders or files (txt, md, rst, jsonl, csv, tsv, parquet; also .gz, .zst).",
+            "Texts that will be searched: folders or files (txt, md, rst, html, jsonl, csv, tsv, parquet; also .gz, "
+            ".zst).",
             positional=True,
             metavar="DOCUMENTS...",
         ),

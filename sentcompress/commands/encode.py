@@ -30,8 +30,8 @@ class Params(Sharded, Hub):
     lines: Annotated[
         str,
         Opt(
-            "Texts: a text file (one per line), jsonl, csv, tsv or parquet, also .gz or .zst; a folder of documents or "
-            "in BEIR's layout; or - for standard input.",
+            "Texts: a text file (one per line), jsonl, csv, tsv, parquet or html, also .gz or .zst; a folder of "
+            "documents or in BEIR's layout; or - for standard input.",
             positional=True,
             metavar="FILE",
         ),

@@ -86,8 +86,8 @@ STDIN = "-"
 Inputs = Annotated[
     tuple[str, ...],
     Opt(
-        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst; also .gz and .zst), BEIR folders, - for standard "
-        "input, documents/NAME, or hub data sets.",
+        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
+        "standard input, documents/NAME, or hub data sets.",
         positional=True,
         metavar="INPUT...",
         affects="input",

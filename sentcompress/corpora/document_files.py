@@ -11,23 +11,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension
+from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension, open_bytes
 from sentcompress.corpora.collection_folders import CORPUS, existing
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document, plain_document
-from sentcompress.corpora.markup import MARKUP, marked_up
+from sentcompress.corpora.html_pages import UTF16, html_page
+from sentcompress.corpora.markup import HTML, MARKUP, PAGES, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
 from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
-from sentcompress.corpora.text_files import HALF_A_CHARACTER, LONGEST_LINE, BadRecords, NotSkippedError, open_lines
+from sentcompress.corpora.text_files import (
+    HALF_A_CHARACTER,
+    LONGEST_LINE,
+    BadRecords,
+    NotSkippedError,
+    open_lines,
+    refuse_foreign,
+)
 from sentcompress.errors import InputError
 
 # What is one document in a file of plain text.
 FILE, PARAGRAPH, LINE = "file", "paragraph", "line"
 TEXT_UNITS = (FILE, PARAGRAPH, LINE)
 IDS = ("_id", "id", "doc_id", "docid", "document_id")
-_PROSE = ("txt", "text", *MARKUP)
+_PROSE = ("txt", "text", *PAGES)
 # In a folder, .json files are usually settings.
 EXTENSIONS = tuple(dict.fromkeys((*_PROSE, *(one for one in FILE_EXTENSIONS if one != "json"))))
+# Programs that make text, Markdown or HTML of documents in other formats.
+CONVERTERS = {
+    "pdftotext": (".pdf",),
+    "pandoc": (".docx", ".odt", ".epub", ".rtf", ".tex", ".org", ".adoc"),
+    "LibreOffice": (".doc", ".pptx", ".ppt", ".xlsx", ".xls"),
+}
 # Lines that decide whether a text is hard-wrapped, and the end of a line that is a whole sentence.
 _HEAD_LINES = 2000
 _SENTENCE_END = re.compile(r"[.!?:;…。！？][\"')\]”’»]*\s*$")
@@ -50,6 +64,19 @@ class FolderFiles:
     def skipped(self) -> str:
         """The other files in words."""
         return listed(f"{count:,} {name}" for name, count in self.others.items())
+
+    @property
+    def told(self) -> str:
+        """What is not read, and how documents among it can be; for files that are not read."""
+        found = [f"{kinds} with {program}" for kinds, program in self._converters()]
+        return (
+            f"{self.skipped}; convert {' and '.join(found)}, for example, to have them read" if found else self.skipped
+        )
+
+    def _converters(self) -> Iterator[tuple[str, str]]:
+        for program, extensions in CONVERTERS.items():
+            if there := [one for one in extensions if one in self.others]:
+                yield ", ".join(there), program
 
 
 def find_document_files(folder: Path, without: Path | None = None) -> FolderFiles:
@@ -78,7 +105,8 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
         there = f"it has {found.skipped}" if others else "it is empty"
         raise InputError(
             f"{folder} holds no file of text: {there}",
-            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others to text first",
+            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others first, for example PDF with "
+            "pdftotext and Word documents with pandoc",
         )
     return found
 
@@ -119,8 +147,11 @@ def read_documents(
         InputError: if the file cannot be read; faults of single rows and lines go through `bad`.
     """
     source = as_source(readable)
-    format_name = "text" if source.extension in MARKUP and not options.format else find_format(source, options.format)
-    if format_name == "text":
+    is_page = source.extension in PAGES and not options.format
+    format_name = "text" if is_page else find_format(source, options.format)
+    if is_page and source.extension in HTML:
+        documents = _html_documents(source)
+    elif format_name == "text":
         documents = _text_documents(source, options.text_as or unit or usual_unit(source), bad)
     else:
         documents = documents_of_rows(source.name, rows_of(format_name, source, bad), options, bad)
@@ -239,6 +270,16 @@ def _text_documents(source: ByteSource, unit: str, bad: BadRecords) -> Iterator[
         yield marked_up(source.name, "\n".join(lines), source.extension)
     elif lines:
         yield plain_document(source.name if unit == FILE else f"{source.name}:{first}", "", "\n".join(lines))
+
+
+def _html_documents(source: ByteSource) -> Iterator[Document]:
+    with open_bytes(source) as stream:
+        content = stream.read(LONGEST_LINE + 1)
+    if not content.startswith(UTF16):
+        refuse_foreign(source.name, content[:512])
+    if len(content) > LONGEST_LINE:
+        raise InputError(f"{source.name}: an HTML page longer than {LONGEST_LINE} bytes", "divide it, or leave it out")
+    yield html_page(source.name, content)
 
 
 def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:

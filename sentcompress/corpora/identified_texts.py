@@ -12,6 +12,7 @@ from sentcompress.corpora.collection_folders import rows_of
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, read_documents, read_folder
+from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text, fault_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
@@ -109,7 +110,7 @@ def identified_texts(
     format_name: str | None = None,
     skip_bad: bool | None = None,
 ) -> IdentifiedTexts:
-    """The texts of a file: every line of plain text, also empty ones, or every row of a table.
+    """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole HTML page.
 
     The id of a row is in one of the columns IDS; without one, it is the number of the row among those that can be read.
     Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS), stripped, as
@@ -118,6 +119,10 @@ def identified_texts(
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
     """
+    if source.extension in HTML and not format_name:
+        if column is not None:
+            raise InputError(f"{source.name} is an HTML page and has no columns", "leave out `column`")
+        return texts_of_documents(source, ReadOptions(), whole_documents, skip_bad)
     found = find_format(source, format_name)
     if found == "text":
         if column is not None:

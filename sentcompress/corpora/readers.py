@@ -10,6 +10,7 @@ from typing import cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
 from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refuse_repeated
+from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
 from sentcompress.corpora.text_files import BadRecords, open_lines, refuse_foreign
@@ -123,8 +124,14 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     """One of FORMATS: the one requested, else the one that name and content agree on.
 
     Raises:
-        InputError: if the content clearly has another format than the name says.
+        InputError: if the content clearly has another format than the name says, or the file is an HTML page, which
+            only readers of documents read.
     """
+    if source.extension in HTML and not requested:
+        raise InputError(
+            f"{source.name} is an HTML page, which is not lines of text",
+            "make text of it: sentcompress split-documents reads pages and writes their passages",
+        )
     with open_bytes(source) as stream:
         head = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
     named = _EXTENSIONS.get(source.extension)

@@ -159,7 +159,7 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
     if params.passages:
         refuse_passages(folder, found)
     if found.others:
-        reporter.note(f"{folder}: files that are not read: {found.skipped}")
+        reporter.note(f"{folder}: files that are not read: {found.told}")
     read = passages_of_folder if params.passages else texts_of_folder
     return read(folder, found, params.column, skip_bad=params.skip_bad)
 

@@ -16,7 +16,7 @@ from sentcompress.corpora.byte_streams import as_source, without_compression
 from sentcompress.corpora.document_files import FolderFiles, find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
-from sentcompress.corpora.markup import MARKUP
+from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
@@ -184,7 +184,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         texts.digest(),
         texts,
         reading,
-        f"{path}: files that are not read: {found.skipped}" if found and found.others else "",
+        f"{path}: files that are not read: {found.told}" if found and found.others else "",
     )
 
 
@@ -195,7 +195,7 @@ def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> Ident
             refuse_passages(path, found)
         return passages_of_folder(path, found, reading.column, reading.skip_bad)
     source = as_source(path)
-    if reading.passages or source.extension in MARKUP:
+    if reading.passages or source.extension in PAGES:
         return passages_of_file(source, reading.column, skip_bad=reading.skip_bad)
     return identified_texts(source, reading.column, skip_bad=reading.skip_bad)
 
@@ -346,7 +346,7 @@ class _Search:
 def _without_extension(collection: str) -> str:
     """The last part of a path or reference, without the extension of a format that is read."""
     path = without_compression(Path(collection))
-    return path.stem if path.suffix.lower().removeprefix(".") in (*FILE_EXTENSIONS, *MARKUP) else path.name
+    return path.stem if path.suffix.lower().removeprefix(".") in (*FILE_EXTENSIONS, *PAGES) else path.name
 
 
 def _add_ranks(results: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
