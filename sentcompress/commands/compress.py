@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import Seed, SkipBad, TextAs, no_file
+from sentcompress.commands.shared import IdColumn, Seed, SkipBad, TextAs, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,7 @@ class Params(Options):
             default="found by name",
         ),
     ] = ()
+    id_column: IdColumn = None
     text_as: TextAs = None
     skip_bad: SkipBad = False
     keep_index: Annotated[bool, Opt("Keep an index of the teacher's vectors: the new model only encodes queries.")] = (

@@ -12,6 +12,7 @@ from sentcompress.commands.shared import (
     EncodingDtype,
     EncodingTokens,
     Hub,
+    IdColumn,
     Model,
     Runtime,
     Sharded,
@@ -54,6 +55,7 @@ class Params(Sharded, Hub):
         bool, Opt("Cut the documents into passages, as compress and search do, and encode the passages.")
     ] = False
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    id_column: IdColumn = None
     format: Annotated[
         str | None,
         Opt(

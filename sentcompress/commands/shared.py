@@ -48,6 +48,10 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip and count lines, and files in folders, that cannot be read.")]
+IdColumn = Annotated[
+    str | None,
+    Opt("Column with the ids of the documents, in csv, tsv, jsonl and parquet.", default="_id, id, doc_id, ..."),
+]
 TextAs = Annotated[
     str | None,
     Opt(

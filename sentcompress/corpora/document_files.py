@@ -13,12 +13,12 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension, open_bytes
 from sentcompress.corpora.collection_folders import CORPUS, existing
-from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document, plain_document
 from sentcompress.corpora.html_pages import UTF16, html_page
 from sentcompress.corpora.markup import HTML, MARKUP, PAGES, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
-from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
+from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, as_text, find_layout
 from sentcompress.corpora.text_files import (
     HALF_A_CHARACTER,
     LONGEST_LINE,
@@ -67,16 +67,15 @@ class FolderFiles:
 
     @property
     def told(self) -> str:
-        """What is not read, and how documents among it can be; for files that are not read."""
-        found = [f"{kinds} with {program}" for kinds, program in self._converters()]
-        return (
-            f"{self.skipped}; convert {' and '.join(found)}, for example, to have them read" if found else self.skipped
-        )
+        """The other files in words, and how those that are documents can be converted."""
+        return f"{self.skipped}; {advice}" if (advice := self.advice) else self.skipped
 
-    def _converters(self) -> Iterator[tuple[str, str]]:
-        for program, extensions in CONVERTERS.items():
-            if there := [one for one in extensions if one in self.others]:
-                yield ", ".join(there), program
+    @property
+    def advice(self) -> str:
+        """Programs that convert those of the other files that are documents; empty if none is known to be one."""
+        there = {program: [one for one in kinds if one in self.others] for program, kinds in CONVERTERS.items()}
+        found = [f"{', '.join(kinds)} with {program}" for program, kinds in there.items() if kinds]
+        return f"convert {' and '.join(found)} first" if found else ""
 
 
 def find_document_files(folder: Path, without: Path | None = None) -> FolderFiles:
@@ -105,8 +104,8 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
         there = f"it has {found.skipped}" if others else "it is empty"
         raise InputError(
             f"{folder} holds no file of text: {there}",
-            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others first, for example PDF with "
-            "pdftotext and Word documents with pandoc",
+            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; "
+            f"{found.advice or 'convert others to text first'}",
         )
     return found
 
@@ -204,9 +203,11 @@ def documents_of_rows(
     """
     layout: Layout | None = None
     for number, row in rows:
-        layout = layout or find_layout(name, list(row), options.columns, None, joined=True)
+        if layout is None:
+            layout = find_layout(name, list(row), options.columns, None, joined=True)
+            find_columns(name, [options.id_column] if options.id_column else [], list(row))
         try:
-            yield from _of_row(f"{name}:{number}", row, layout, options.split)
+            yield from _of_row(f"{name}:{number}", row, layout, options)
         except BadRecordError as error:
             bad.add(f"{name}, line {number}: {error}")
 
@@ -232,13 +233,24 @@ def usual_unit(source: ByteSource) -> str:
     return PARAGRAPH if blank and inside and 2 * broken > inside else LINE
 
 
-def _of_row(number: str, row: Mapping[str, object], layout: Layout, split: str) -> Iterator[Document]:
+def id_of(row: Mapping[str, object], column: str) -> str:
+    """The id in a column that every row must have. Raises BadRecordError if there is none."""
+    if name := as_text(row.get(column), repr(column)).strip():
+        return name
+    raise BadRecordError(f"no {column!r}, the column of ids")
+
+
+def _known_id(row: Mapping[str, object]) -> str:
+    """The id in one of the columns IDS; empty if there is none."""
     given = next((row[name] for name in IDS if row.get(name) is not None), None)
-    known = isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip()
-    name = str(given).strip() if known else number
-    record = layout.record(row, split)
+    return str(given).strip() if isinstance(given, str | int) and not isinstance(given, bool) else ""
+
+
+def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> Iterator[Document]:
+    record = layout.record(row, options.split)
     if record is None:
         return
+    name = id_of(row, options.id_column) if options.id_column else _known_id(row) or number
     if layout.document:
         yield plain_document(name, layout.title(row), layout.body(row))
         return

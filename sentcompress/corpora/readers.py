@@ -41,6 +41,7 @@ class ReadOptions:
     Attributes:
         format: one of FORMATS for all of them; None to tell it from name and content.
         columns: those with sentences; empty for a known layout.
+        id_column: the column with the ids of documents; None to find it by name.
         joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
         domain: the column with the domain of each row.
@@ -53,6 +54,7 @@ class ReadOptions:
     domain: str | None = None
     joined: bool = False
     text_as: str | None = None
+    id_column: str | None = None
 
 
 def read_records(

@@ -39,7 +39,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if an input cannot be read, or there are fewer than FEWEST_PASSAGES passages.
     """
     params.check()
-    options = ReadOptions(params.format, params.column, params.split, joined=True, text_as=params.text_as)
+    options = ReadOptions(
+        *(params.format, params.column, params.split), joined=True, text_as=params.text_as, id_column=params.id_column
+    )
     with (
         open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs,
         work.build(_request(params, inputs), force=params.force, reporter=reporter) as build,

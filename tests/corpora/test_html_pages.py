@@ -125,9 +125,7 @@ def test_pages_of_a_folder_are_documents(tmp_path: Path) -> None:
         ("a.htm", "A", "A First."),
         ("b/c.xhtml", "C", "C Second."),
     ]
-    assert found.told == (
-        "1 .pdf, 1 .docx; convert .pdf with pdftotext and .docx with pandoc, for example, to have them read"
-    )
+    assert found.told == ("1 .pdf, 1 .docx; convert .pdf with pdftotext and .docx with pandoc first")
 
 
 def test_a_page_is_one_document_whatever_a_document_of_a_text_file_is(tmp_path: Path) -> None:

@@ -304,6 +304,13 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     assert "did you mean body?" in str(caught.value.hint)
 
 
+def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
+    documents = [{"url": f"https://a.org/{one.pop('_id')}", **one} for one in made(240)]
+    made_of = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", documents), id_column="url")
+    ids = {row["_id"] for row in rows(made_of, "held-out/corpus.jsonl")}
+    assert ids <= {f"https://a.org/{number}#{passage}" for number in range(240) for passage in range(9)}
+
+
 def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
     texts = [row["text"] for row in made(120, sentences=4)]
     lines = tmp_path / "lines.txt"
@@ -339,7 +346,7 @@ def test_a_folder_without_text_says_what_is_there(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"\x89PNG\0")
     with pytest.raises(InputError, match=r"2 \.png, 1 without extension, 1 \.pdf|2 \.png") as caught:
         run(tmp_path, folder)
-    assert "convert others to text" in str(caught.value.hint)
+    assert str(caught.value.hint).endswith("convert .pdf with pdftotext first")
 
 
 @pytest.mark.parametrize(
