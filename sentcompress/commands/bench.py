@@ -25,7 +25,7 @@ class Params(Hub, Named):
         Opt(
             "File of sentences: one per line, or csv, tsv, jsonl or parquet.",
             affects="input",
-            default="a sample of the sentence table",
+            default="a sample of --sentences",
         ),
     ] = None
     sentences: Sentences = None

@@ -61,7 +61,8 @@ TextAs = Annotated[
     ),
 ]
 Sentences = Annotated[
-    str | None, Opt("Sentence table, made by augment.", affects="input", names="sentences", default="the newest")
+    str | None,
+    Opt("Sentence table, made by augment or compress.", affects="input", names="sentences", default="the newest"),
 ]
 SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
