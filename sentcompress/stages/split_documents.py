@@ -137,7 +137,7 @@ class _Splitting:
         units = partial(read_units, self.build.path / _PASSAGES, by_section)
         frequencies = DocumentFrequencies.load(self.build.path / _FREQUENCIES, scanned.documents)
         plan = WritePlan(units, choice, frequencies, self.params.per_passage, self.params.seed, log)
-        with self.reporter.track("writing", total=2 * len(choice.held), unit="documents") as task:
+        with self.reporter.track("writing", total=len(choice.held), unit="documents") as task:
             return write_documents(plan, self.build.write, task)
 
     def _tell(self, counts: WrittenCounts, by_section: bool) -> None:
