@@ -51,9 +51,10 @@ class SentcompressError(Exception):
         other.message, other.alternatives = message, _alternatives(hint)
         return other
 
-    def with_alternative(self, alternative: str) -> Self:
-        """A copy of the error whose hint has one more alternative."""
-        return self.reworded(self.message, (*self.alternatives, alternative))
+    def with_alternative(self, alternative: str, *, first: bool = False) -> Self:
+        """A copy of the error whose hint has one more alternative, at the end or as the first."""
+        own = self.alternatives
+        return self.reworded(self.message, (alternative, *own) if first else (*own, alternative))
 
 
 def _alternatives(hint: Hint) -> tuple[str, ...]:

@@ -21,7 +21,12 @@ class Params(Hub, Named):
         Opt("Second model, named as for --model; none: measure one model.", affects="input", names=MODEL),
     ] = "teacher"
     text: Annotated[
-        Path | None, Opt("File of sentences, one per line.", affects="input", default="a sample of the sentence table")
+        Path | None,
+        Opt(
+            "File of sentences: one per line, or csv, tsv, jsonl or parquet.",
+            affects="input",
+            default="a sample of --sentences",
+        ),
     ] = None
     sentences: Sentences = None
     count: Annotated[int, Opt("Sentences to encode in batches.", minimum=1)] = 1000
@@ -75,5 +80,5 @@ COMMAND = Command(
     Params,
     "Measure speed, size and memory of two models. They alternate in one process.",
     makes="evaluations",
-    version=3,  # sentences are sampled by their hashes
+    version=4,  # --text reads tables
 )

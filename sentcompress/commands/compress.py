@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import Seed, SkipBad, TextAs, no_file
+from sentcompress.commands.shared import IdColumn, Seed, SkipBad, TextAs, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,8 @@ class Params(Options):
     inputs: Annotated[
         tuple[str, ...],
         Opt(
-            "Texts that will be searched: folders or files (txt, md, rst, jsonl, csv, tsv, parquet; also .gz, .zst).",
+            "Texts that will be searched: folders or files (txt, md, rst, html, jsonl, csv, tsv, parquet; also .gz, "
+            ".zst).",
             positional=True,
             metavar="DOCUMENTS...",
         ),
@@ -64,6 +65,7 @@ class Params(Options):
             default="found by name",
         ),
     ] = ()
+    id_column: IdColumn = None
     text_as: TextAs = None
     skip_bad: SkipBad = False
     keep_index: Annotated[bool, Opt("Keep your index of teacher vectors: the student only encodes queries.")] = False

@@ -12,6 +12,7 @@ from sentcompress.commands.shared import (
     EncodingDtype,
     EncodingTokens,
     Hub,
+    IdColumn,
     Model,
     Runtime,
     Sharded,
@@ -30,8 +31,8 @@ class Params(Sharded, Hub):
     lines: Annotated[
         str,
         Opt(
-            "Texts: a text file (one per line), jsonl, csv, tsv or parquet, also .gz or .zst; a folder of documents or "
-            "in BEIR's layout; or - for standard input.",
+            "Texts: a text file (one per line), jsonl, csv, tsv, parquet or html, also .gz or .zst; a folder of "
+            "documents or in BEIR's layout; or - for standard input.",
             positional=True,
             metavar="FILE",
         ),
@@ -53,6 +54,7 @@ class Params(Sharded, Hub):
         bool, Opt("Cut the documents into passages, as compress and search do, and encode the passages.")
     ] = False
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    id_column: IdColumn = None
     format: Annotated[
         str | None,
         Opt(

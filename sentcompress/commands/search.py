@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Compare, Device, Dtype, Hub, Index, Model, Seed, SkipBad, no_file
+from sentcompress.commands.shared import Compare, Device, Dtype, Hub, IdColumn, Index, Model, Seed, SkipBad, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,7 @@ class Params(Index, Hub):
         ),
     ] = "flat"
     column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    id_column: IdColumn = None
     passages: Annotated[
         bool, Opt("Also cut the rows of a table into passages, like the files of a folder.", affects="input")
     ] = False

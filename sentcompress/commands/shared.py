@@ -50,6 +50,10 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+IdColumn = Annotated[
+    str | None,
+    Opt("Column with the ids of the documents, in csv, tsv, jsonl and parquet.", default="_id, id, doc_id, ..."),
+]
 TextAs = Annotated[
     str | None,
     Opt(
@@ -59,7 +63,8 @@ TextAs = Annotated[
     ),
 ]
 Sentences = Annotated[
-    str | None, Opt("Sentence table, made by augment.", affects="input", names="sentences", default="the newest")
+    str | None,
+    Opt("Sentence table, made by augment or compress.", affects="input", names="sentences", default="the newest"),
 ]
 SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
@@ -89,8 +94,8 @@ STDIN = "-"
 Inputs = Annotated[
     tuple[str, ...],
     Opt(
-        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst; also .gz and .zst), BEIR folders, - for standard "
-        "input, documents/NAME, or hub data sets.",
+        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
+        "standard input, documents/NAME, or hub data sets.",
         positional=True,
         metavar="INPUT...",
         affects="input",

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs, no_file
+from sentcompress.commands.shared import IdColumn, Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs, no_file
 
 PASSAGE_WORDS = 160
 
@@ -18,6 +18,7 @@ class Params(Reading, Named):
     command: ClassVar[str] = "split-documents"
 
     inputs: Inputs
+    id_column: IdColumn = None
     passage_words: Annotated[
         int,
         Opt("Maximum words per passage; 160 words and their title fit into 256 tokens.", minimum=10, maximum=100_000),

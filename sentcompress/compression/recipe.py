@@ -49,7 +49,7 @@ class Documents:
         inputs: files and folders of documents.
         queries: files of queries.
         judged: a collection with judgements, to report on.
-        columns: of the documents' text.
+        columns, id_column: of the documents' text and ids.
         skip_bad: whether lines and files that cannot be read are skipped.
         text_as: what a document of a text file is: line, paragraph or file; None for the default.
         general: files and folders of other text, to be trained on but not measured on.
@@ -59,6 +59,7 @@ class Documents:
     queries: Sequence[str] = ()
     judged: str | None = None
     columns: Sequence[str] = ()
+    id_column: str | None = None
     skip_bad: bool = False
     text_as: str | None = None
     general: Sequence[str] = ()
@@ -112,6 +113,8 @@ class CompressionPlan:
             split["queries"] = list(of.queries)
         if of.columns:
             split["column"] = list(of.columns)
+        if of.id_column:
+            split["id-column"] = of.id_column
         if of.skip_bad:
             split["skip-bad"] = True
         if of.text_as:

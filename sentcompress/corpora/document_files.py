@@ -11,23 +11,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension
+from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension, open_bytes
 from sentcompress.corpora.collection_folders import CORPUS, existing
-from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document, plain_document
-from sentcompress.corpora.markup import MARKUP, marked_up
+from sentcompress.corpora.html_pages import UTF16, html_page
+from sentcompress.corpora.markup import HTML, MARKUP, PAGES, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
-from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, find_layout
-from sentcompress.corpora.text_files import LONE_SURROGATE, LONGEST_LINE, BadRecords, NotSkippedError, open_lines
+from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, as_text, find_layout
+from sentcompress.corpora.text_files import (
+    LONE_SURROGATE,
+    LONGEST_LINE,
+    BadRecords,
+    NotSkippedError,
+    open_lines,
+    refuse_foreign,
+)
 from sentcompress.errors import InputError
 
 # What is one document in a file of plain text.
 FILE, PARAGRAPH, LINE = "file", "paragraph", "line"
 TEXT_UNITS = (FILE, PARAGRAPH, LINE)
 IDS = ("_id", "id", "doc_id", "docid", "document_id")
-_PROSE = ("txt", "text", *MARKUP)
+_PROSE = ("txt", "text", *PAGES)
 # In a folder, .json files are usually settings.
 EXTENSIONS = tuple(dict.fromkeys((*_PROSE, *(one for one in FILE_EXTENSIONS if one != "json"))))
+# Programs that make text, Markdown or HTML of documents in other formats.
+CONVERTERS = {
+    "pdftotext": (".pdf",),
+    "pandoc": (".docx", ".odt", ".epub", ".rtf", ".tex", ".org", ".adoc"),
+    "LibreOffice": (".doc", ".pptx", ".ppt", ".xlsx", ".xls"),
+}
 # Lines that decide whether a text is hard-wrapped, and the end of a line that is a whole sentence.
 _HEAD_LINES = 2000
 _SENTENCE_END = re.compile(r"[.!?:;…。！？][\"')\]”’»]*\s*$")
@@ -50,6 +64,18 @@ class FolderFiles:
     def skipped(self) -> str:
         """The other files in words."""
         return listed(f"{count:,} {name}" for name, count in self.others.items())
+
+    @property
+    def told(self) -> str:
+        """The other files in words, and how those that are documents can be converted."""
+        return f"{self.skipped}; {advice}" if (advice := self.advice) else self.skipped
+
+    @property
+    def advice(self) -> str:
+        """Programs that convert those of the other files that are documents; empty if none is known to be one."""
+        there = {program: [one for one in kinds if one in self.others] for program, kinds in CONVERTERS.items()}
+        found = [f"{', '.join(kinds)} with {program}" for program, kinds in there.items() if kinds]
+        return f"convert {' and '.join(found)} first" if found else ""
 
 
 def find_document_files(folder: Path, without: Path | None = None) -> FolderFiles:
@@ -78,7 +104,8 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
         there = f"it has {found.skipped}" if others else "it is empty"
         raise InputError(
             f"{folder} holds no file of text: {there}",
-            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; convert others to text first",
+            f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; "
+            f"{found.advice or 'convert others to text first'}",
         )
     return found
 
@@ -119,8 +146,11 @@ def read_documents(
         InputError: if the file cannot be read; faults of single rows and lines go through `bad`.
     """
     source = as_source(readable)
-    format_name = "text" if source.extension in MARKUP and not options.format else find_format(source, options.format)
-    if format_name == "text":
+    is_page = source.extension in PAGES and not options.format
+    format_name = "text" if is_page else find_format(source, options.format)
+    if is_page and source.extension in HTML:
+        documents = _html_documents(source)
+    elif format_name == "text":
         documents = _text_documents(source, options.text_as or unit or usual_unit(source), bad)
     else:
         documents = documents_of_rows(source.name, rows_of(format_name, source, bad), options, bad)
@@ -173,9 +203,11 @@ def documents_of_rows(
     """
     layout: Layout | None = None
     for number, row in rows:
-        layout = layout or find_layout(name, list(row), options.columns, None, joined=True)
+        if layout is None:
+            layout = find_layout(name, list(row), options.columns, None, joined=True)
+            find_columns(name, [options.id_column] if options.id_column else [], list(row))
         try:
-            yield from _of_row(f"{name}:{number}", row, layout, options.split)
+            yield from _of_row(f"{name}:{number}", row, layout, options)
         except BadRecordError as error:
             bad.add(f"{name}, line {number}: {error}")
 
@@ -201,13 +233,24 @@ def usual_unit(source: ByteSource) -> str:
     return PARAGRAPH if blank and inside and 2 * broken > inside else LINE
 
 
-def _of_row(number: str, row: Mapping[str, object], layout: Layout, split: str) -> Iterator[Document]:
+def id_of(row: Mapping[str, object], column: str) -> str:
+    """The id in a column that every row must have. Raises BadRecordError if there is none."""
+    if name := as_text(row.get(column), repr(column)).strip():
+        return name
+    raise BadRecordError(f"no {column!r}, the column of ids")
+
+
+def _known_id(row: Mapping[str, object]) -> str:
+    """The id in one of the columns IDS; empty if there is none."""
     given = next((row[name] for name in IDS if row.get(name) is not None), None)
-    known = isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip()
-    name = str(given).strip() if known else number
-    record = layout.record(row, split)
+    return str(given).strip() if isinstance(given, str | int) and not isinstance(given, bool) else ""
+
+
+def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> Iterator[Document]:
+    record = layout.record(row, options.split)
     if record is None:
         return
+    name = id_of(row, options.id_column) if options.id_column else _known_id(row) or number
     if layout.document:
         yield plain_document(name, layout.title(row), layout.body(row))
         return
@@ -239,6 +282,16 @@ def _text_documents(source: ByteSource, unit: str, bad: BadRecords) -> Iterator[
         yield marked_up(source.name, "\n".join(lines), source.extension)
     elif lines:
         yield plain_document(source.name if unit == FILE else f"{source.name}:{first}", "", "\n".join(lines))
+
+
+def _html_documents(source: ByteSource) -> Iterator[Document]:
+    with open_bytes(source) as stream:
+        content = stream.read(LONGEST_LINE + 1)
+    if not content.startswith(UTF16):
+        refuse_foreign(source.name, content[:512])
+    if len(content) > LONGEST_LINE:
+        raise InputError(f"{source.name}: an HTML page longer than {LONGEST_LINE} bytes", "divide it, or leave it out")
+    yield html_page(source.name, content)
 
 
 def _tab_separated(path: Path, bad: BadRecords) -> Iterator[Document]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.collection_folders import rows_of
-from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, read_documents, read_folder
+from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, id_of, read_documents, read_folder
+from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, as_text, fault_of
+from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, fault_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
@@ -92,7 +93,8 @@ class IdentifiedTexts:
         """
         if ids and self.table and not self.named:
             reporter.note(
-                f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from 0"
+                f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from "
+                "0, unless `id_column` names another column"
             )
         if self.read.bad.count:
             reporter.warn(self.read.bad.told())
@@ -108,20 +110,23 @@ def identified_texts(
     column: str | None = None,
     format_name: str | None = None,
     skip_bad: bool | None = None,
+    id_column: str | None = None,
 ) -> IdentifiedTexts:
-    """The texts of a file: every line of plain text, also empty ones, or every row of a table.
+    """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole HTML page.
 
-    The id of a row is in one of the columns IDS; without one, it is the number of the row among those that can be read.
-    Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS), stripped, as
-    eval-retrieval joins them.
+    The id of a row is in `id_column`, or else in one of the columns IDS; without one, it is the number of the row among
+    those that can be read. Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS),
+    stripped, as eval-retrieval joins them.
 
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
     """
+    if source.extension in HTML and not format_name:
+        _refuse_columns(f"{source.name} is an HTML page", column, id_column)
+        return texts_of_documents(source, ReadOptions(), whole_documents, skip_bad)
     found = find_format(source, format_name)
     if found == "text":
-        if column is not None:
-            raise InputError(f"{source.name} is plain text and has no columns", ("leave out `column`", "give `format`"))
+        _refuse_columns(f"{source.name} is plain text", column, id_column, "give `format`")
 
         def lines(bad: BadRecords) -> Iterator[IdentifiedText]:
             return ((str(number - 1), line) for number, line in open_lines(source, bad=bad))
@@ -129,26 +134,32 @@ def identified_texts(
         return _of_file(source, lines, named=False, skip_bad=skip_bad)
     first = _first_row(source, found, skip_bad)
     text_of = _text_reader(source.name, list(first), column)
-    id_column = next((name for name in IDS if name in first), None)
+    if id_column is not None:
+        find_columns(source.name, [id_column], list(first))
+    ids = id_column or next((name for name in IDS if name in first), None)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         place = 0
         for number, row in read_table(source, found, bad):
             try:
-                one = str(place) if id_column is None else as_text(row.get(id_column), repr(id_column)).strip()
+                one = str(place) if ids is None else id_of(row, ids)
                 text = text_of(row)
             except BadRecordError as error:
                 bad.add(f"{source.name}, line {number}: {error}")
                 continue
-            if not one:
-                bad.add(f"{source.name}, line {number}: no {id_column!r}", "give every row an id")
-            elif not is_encodable(one + text):
+            if not is_encodable(one + text):
                 bad.add(f"{source.name}, line {number}: {LONE_SURROGATE}")
             else:
                 yield one, text
                 place += 1
 
-    return replace(_of_file(source, read, named=id_column is not None, skip_bad=skip_bad), table=True)
+    return replace(_of_file(source, read, named=ids is not None, skip_bad=skip_bad), table=True)
+
+
+def _refuse_columns(what: str, column: str | None, id_column: str | None, *otherwise: str) -> None:
+    given = [flag for flag, value in (("`column`", column), ("`id_column`", id_column)) if value is not None]
+    if given:
+        raise InputError(f"{what} and has no columns", (f"leave out {' and '.join(given)}", *otherwise))
 
 
 def _first_row(source: ByteSource, format_name: str, skip_bad: bool | None) -> Mapping[str, object]:
@@ -178,6 +189,7 @@ def texts_of_folder(
     column: str | None = None,
     cut: Cut = whole_documents,
     skip_bad: bool | None = None,
+    id_column: str | None = None,
 ) -> IdentifiedTexts:
     """The texts of the files of a folder, or of the corpus of a collection in BEIR's or MS MARCO's layout.
 
@@ -185,18 +197,20 @@ def texts_of_folder(
 
     Args:
         found: from `find_document_files`.
-        column: of tables, the one with the text; not of a collection.
+        column, id_column: of tables, those with the text and the ids; not of a collection.
         cut: makes texts of documents. A collection's documents are not cut: judgements name them.
         skip_bad: whether lines and files that cannot be read are skipped; not of a collection.
     """
     if found.collection:
         if column is not None:
             raise InputError(f"{folder} is a collection, which has a column for the text", "leave out `column`")
+        if id_column is not None:
+            raise InputError(f"{folder} is a collection, which has a column for the ids", "leave out `id_column`")
         if skip_bad:
             raise InputError(f"{folder} is a collection, which is read completely", "leave out `skip_bad`")
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
-    options = ReadOptions(columns=(column,) if column else ())
+    options = ReadOptions(columns=(column,) if column else (), id_column=id_column)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         return _not_empty(cut(read_folder(found, folder, options, bad)), str(folder))

@@ -31,7 +31,7 @@ from sentcompress.corpora.document_files import (
     read_folder,
 )
 from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
-from sentcompress.corpora.markup import MARKUP
+from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
@@ -80,8 +80,8 @@ class FileInput:
     options: ReadOptions
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
-        marked_up = self.source.extension in MARKUP and not self.options.format
-        if marked_up or (self.options.text_as and find_format(self.source, self.options.format) == "text"):
+        is_page = self.source.extension in PAGES and not self.options.format
+        if is_page or (self.options.text_as and find_format(self.source, self.options.format) == "text"):
             return as_records(self.documents(bad))
         return read_records(self.source, self.options, bad)
 
@@ -142,7 +142,7 @@ def open_inputs(
             else:
                 sources.append(None if is_hub_data(name) else as_source(name))
         for source in sources:
-            if isinstance(source, ByteSource) and source.extension not in MARKUP:
+            if isinstance(source, ByteSource) and source.extension not in PAGES:
                 find_format(source, options.format)
         inputs: list[Input] = []
         for name, source in zip(names, sources, strict=True):
@@ -172,7 +172,7 @@ def is_hub_data(name: str) -> bool:
         return True
     if os.path.exists(name) or names_documents(name):
         return False
-    if format_extension(name) in (*FILE_EXTENSIONS, *MARKUP) or Path(name).suffix in COMPRESSED:
+    if format_extension(name) in (*FILE_EXTENSIONS, *PAGES) or Path(name).suffix in COMPRESSED:
         return False
     return _HUB_NAME.fullmatch(name) is not None
 
@@ -185,7 +185,7 @@ def _origin(name: str, names: Sequence[str]) -> str:
 
 def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
     if found.others:
-        reporter.note(f"{folder}: files that are not read: {found.skipped}")
+        reporter.note(f"{folder}: files that are not read: {found.told}")
     with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
         return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), options)
 

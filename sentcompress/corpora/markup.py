@@ -14,6 +14,9 @@ from sentcompress.corpora.document import Document, Section
 MARKDOWN = ("md", "markdown")
 RESTRUCTURED = ("rst",)
 MARKUP = (*MARKDOWN, *RESTRUCTURED)
+HTML = ("html", "htm", "xhtml")
+# Of a file of these, the whole is one document.
+PAGES = (*MARKUP, *HTML)
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ATX = re.compile(r"^ {0,3}#{1,6}\s(.*)$")

@@ -10,6 +10,7 @@ from typing import cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
 from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refuse_repeated
+from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
 from sentcompress.corpora.text_files import BadRecords, open_lines, refuse_foreign
@@ -40,6 +41,7 @@ class ReadOptions:
     Attributes:
         format: one of FORMATS for all of them; None to tell it from name and content.
         columns: those with sentences; empty for a known layout.
+        id_column: the column with the ids of documents; None to find it by name.
         joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
         domain: the column with the domain of each row.
@@ -52,6 +54,7 @@ class ReadOptions:
     domain: str | None = None
     joined: bool = False
     text_as: str | None = None
+    id_column: str | None = None
 
 
 def read_records(
@@ -117,8 +120,14 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     """One of FORMATS: the one requested, else the one that name and content agree on.
 
     Raises:
-        InputError: if the content clearly has another format than the name says.
+        InputError: if the content clearly has another format than the name says, or the file is an HTML page, which
+            only readers of documents read.
     """
+    if source.extension in HTML and not requested:
+        raise InputError(
+            f"{source.name} is an HTML page, which is not lines of text",
+            "make text of it: sentcompress split-documents reads pages and writes their passages",
+        )
     with open_bytes(source) as stream:
         head = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
     named = _EXTENSIONS.get(source.extension)

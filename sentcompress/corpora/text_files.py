@@ -30,7 +30,7 @@ _FOREIGN = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"%PDF", "a PDF document"),
-    (b"PK\x03\x04", "a zip archive"),
+    (b"PK\x03\x04", "a zip archive, as Word documents are"),
     (b"\x93NUMPY", "a NumPy array"),
     (b"ARROW1", "an Arrow file"),
     (b"SQLite format 3", "an SQLite database"),
@@ -39,6 +39,12 @@ _FOREIGN = (
     (b"BZh", "a bzip2 file"),
     (b"\xfd7zXZ", "an xz file"),
 )
+# What to do with some of them.
+_HINTS = {
+    b"PAR1": "name it .parquet",
+    b"%PDF": "convert it to text first, for example with pdftotext",
+    b"PK\x03\x04": "convert a document to text first, for example with pandoc; unpack an archive",
+}
 Item = TypeVar("Item")
 
 
@@ -234,7 +240,9 @@ def refuse_foreign(name: str, head: bytes) -> None:
     """Raise InputError if the first bytes of what should be text are those of some other format."""
     for magic, what in _FOREIGN:
         if head.startswith(magic):
-            hint = "name it .parquet" if magic == b"PAR1" else "give text, csv, tsv, jsonl or parquet, in UTF-8"
-            raise InputError(f"{name} is {what}, not UTF-8 text", hint)
+            raise InputError(
+                f"{name} is {what}, not UTF-8 text",
+                _HINTS.get(magic, "give text, csv, tsv, jsonl or parquet, in UTF-8"),
+            )
     if b"\0" in head:
         raise InputError(f"{name} is a binary file, not text", "give text, csv, tsv, jsonl or parquet")

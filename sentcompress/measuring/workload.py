@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.sts import STS_B, read_sts
-from sentcompress.corpora.text_files import open_lines
-from sentcompress.corpora.text_sample import sample_texts
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_sample import sample_texts, texts_of_files
 from sentcompress.errors import InputError
 from sentcompress.store import Artifact, file_inputs
 
@@ -35,14 +35,13 @@ class Workload:
     pairs: int | None = None
 
 
-def of_lines(path: Path, count: int, single: int, seed: int) -> Workload:
-    """Distinct lines of a file, sampled with the seed.
+def of_file(path: Path, count: int, single: int, seed: int) -> Workload:
+    """Distinct sentences of a file of lines or a table, sampled with the seed.
 
     Raises:
-        InputError: if the file has no text.
+        InputError: if the file cannot be read, or has no text.
     """
-    lines = (line.strip() for _, line in open_lines(path))
-    drawn = sample_texts((line for line in lines if line), count, seed).texts
+    drawn = sample_texts(texts_of_files([path], BadRecords()), count, seed).texts
     if not drawn:
         raise InputError(f"{path} has no line with text", "write one sentence per line")
     return Workload(drawn, drawn[:single], file_inputs([path]))

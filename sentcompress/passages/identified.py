@@ -40,25 +40,30 @@ def passages_of_file(
     column: str | None = None,
     format_name: str | None = None,
     skip_bad: bool | None = None,
+    id_column: str | None = None,
 ) -> IdentifiedTexts:
     """The passages of the documents of a file.
 
     Args:
-        column: of a table, the one with the text.
+        column, id_column: of a table, those with the text and the ids.
         skip_bad: whether lines that cannot be read are skipped.
     """
-    options = ReadOptions(format_name, (column,) if column else (), joined=True)
+    options = ReadOptions(format_name, (column,) if column else (), joined=True, id_column=id_column)
     return texts_of_documents(source, options, passages_of, skip_bad)
 
 
 def passages_of_folder(
-    folder: Path, found: FolderFiles, column: str | None = None, skip_bad: bool | None = None
+    folder: Path,
+    found: FolderFiles,
+    column: str | None = None,
+    skip_bad: bool | None = None,
+    id_column: str | None = None,
 ) -> IdentifiedTexts:
     """The passages of the documents of a folder; the texts of a collection.
 
     Args:
         found: from `find_document_files`.
-        column: of tables, the one with the text.
+        column, id_column: of tables, those with the text and the ids.
         skip_bad: whether lines and files that cannot be read are skipped.
     """
-    return texts_of_folder(folder, found, column, passages_of, skip_bad)
+    return texts_of_folder(folder, found, column, passages_of, skip_bad, id_column)

@@ -203,8 +203,10 @@ def _units(plan: WritePlan, held: bool, task: Task) -> Iterator[tuple[str, Unit]
     """The held-out units, or the others, each once, with the part of its queries; a repeated id gets a number."""
     choice = plan.choice
     for number, unit in enumerate(plan.units()):
+        if bool(choice.held[number]) != held:
+            continue
         task.advance()
-        if choice.first[number] and bool(choice.held[number]) == held:
+        if choice.first[number]:
             own = replace(unit, id=f"{unit.id}~{number}") if choice.repeated_ids[number] else unit
             yield DEV if choice.dev[number] else TEST, own
 

@@ -16,7 +16,7 @@ from sentcompress.measuring.lineup import FILES, Graph, described, find_graphs, 
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.turns import Extent, take_turns, work_of
-from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_lines, of_simtde, of_table
+from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_file, of_simtde, of_table
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_word
@@ -95,11 +95,11 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
             reporter.warn(f"{workload.pairs} pairs; SimTDE's times are for the {SIMTDE_PAIRS} pairs of STS-B test")
         return workload
     if params.text:
-        return of_lines(params.text, params.count, params.single, params.seed)
+        return of_file(params.text, params.count, params.single, params.seed)
     try:
         artifact = work.get("sentences", params.sentences)
     except MissingArtifactError as error:
-        raise error.with_alternative("give a file of sentences with `text`") from None
+        raise error.with_alternative("name a file of sentences with `text`", first=True) from None
     return of_table(artifact, params.count, params.single, params.seed)
 
 

@@ -43,7 +43,7 @@ from sentcompress.store.names import check_name
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
-READING = ("inputs", "queries", "column", "text_as", "skip_bad", "seed")
+READING = ("inputs", "queries", "column", "id_column", "text_as", "skip_bad", "seed")
 # Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher.
 BESIDE_GOOD, CANDIDATES = 2, 4
 
@@ -301,12 +301,13 @@ def _plan(
         queries=[_absolute(str(one)) for one in params.queries],
         judged=_absolute(str(params.judged)) if params.judged else None,
         columns=list(params.column),
+        id_column=params.id_column,
         skip_bad=params.skip_bad,
         text_as=params.text_as,
         general=[_absolute(one) for one in params.general_text],
     )
     asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
-    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as}
+    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as, "id_column": params.id_column}
     asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
     asked |= {"column": tuple(documents.columns)} if documents.columns else {}
     begin()

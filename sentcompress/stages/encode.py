@@ -166,7 +166,7 @@ def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator
 
 def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
     read = passages_of_file if params.passages else identified_texts
-    return read(source, params.column, params.format, params.skip_bad)
+    return read(source, params.column, params.format, params.skip_bad, params.id_column)
 
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
@@ -177,9 +177,9 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
     if params.passages:
         refuse_passages(folder, found)
     if found.others:
-        reporter.note(f"{folder}: files that are not read: {found.skipped}")
+        reporter.note(f"{folder}: files that are not read: {found.told}")
     read = passages_of_folder if params.passages else texts_of_folder
-    return read(folder, found, params.column, skip_bad=params.skip_bad)
+    return read(folder, found, params.column, skip_bad=params.skip_bad, id_column=params.id_column)
 
 
 class _Encoding:
@@ -347,6 +347,7 @@ class _Encoding:
         return {
             "input": self._digest,
             "column": self._params.column,
+            "id_column": self._params.id_column,
             "format": self._params.format,
             "passages": self._params.passages,
             "skip_bad": self._params.skip_bad,

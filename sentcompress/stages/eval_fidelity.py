@@ -126,7 +126,7 @@ def _of_table(params: Params, work: WorkDirectory, model: EmbedderSource) -> _So
     try:
         table = work.get("sentences", params.sentences)
     except MissingArtifactError as error:
-        raise error.with_alternative("give files of sentences with `text`") from None
+        raise error.with_alternative("name files of sentences with `text`", first=True) from None
     parents = SentenceTable(table.path).parents()
     rows, seen = np.flatnonzero(parents < 0), False
     inputs = {table.reference: table.digest}

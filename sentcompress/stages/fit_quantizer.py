@@ -55,7 +55,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
     limits = (params.sample, params.max_queries, params.max_passages, params.seed)
-    if params.sentences is not None or (params.documents is None and not work.names(DOCUMENTS)):
+    # Without either, documents are asked for: they need no other command first.
+    only_sentences = not work.names(DOCUMENTS) and work.names("sentences")
+    if params.sentences is not None or (params.documents is None and only_sentences):
         return from_sentences(work, params.sentences, *limits)
     return from_documents(work, params.documents, *limits)
 

@@ -16,7 +16,7 @@ from sentcompress.corpora.byte_streams import as_source, without_compression
 from sentcompress.corpora.document_files import FolderFiles, find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
-from sentcompress.corpora.markup import MARKUP
+from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
@@ -43,7 +43,7 @@ from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
-UNREAD_HINT = "leave out `column`, `passages` and `skip_bad`, or name another `collection`"
+UNREAD_HINT = "leave out `column`, `id_column`, `passages` and `skip_bad`, or name another `collection`"
 # Texts encoded at a time.
 CHUNK = 1000
 # Hexadecimal digits that tell collections, or models, of the same name apart.
@@ -137,11 +137,12 @@ def _queries(params: Params, reporter: Reporter) -> list[str]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How texts are read: the column, whether rows are cut into passages, whether unreadable lines are skipped."""
+    """How texts are read: the columns, whether rows are cut into passages, whether unreadable lines are skipped."""
 
     column: str | None = None
     passages: bool = False
     skip_bad: bool = False
+    id_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,8 @@ class _Collection:
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
-    name, reading = params.collection, _Reading(params.column, params.passages, params.skip_bad)
+    name = params.collection
+    reading = _Reading(params.column, params.passages, params.skip_bad, params.id_column)
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
@@ -187,7 +189,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         texts.digest(),
         texts,
         reading,
-        f"{path}: files that are not read: {found.skipped}" if found and found.others else "",
+        f"{path}: files that are not read: {found.told}" if found and found.others else "",
     )
 
 
@@ -196,11 +198,11 @@ def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> Ident
     if found:
         if reading.passages:
             refuse_passages(path, found)
-        return passages_of_folder(path, found, reading.column, reading.skip_bad)
+        return passages_of_folder(path, found, reading.column, reading.skip_bad, reading.id_column)
     source = as_source(path)
-    if reading.passages or source.extension in MARKUP:
-        return passages_of_file(source, reading.column, skip_bad=reading.skip_bad)
-    return identified_texts(source, reading.column, skip_bad=reading.skip_bad)
+    if reading.passages or source.extension in PAGES:
+        return passages_of_file(source, reading.column, None, reading.skip_bad, reading.id_column)
+    return identified_texts(source, reading.column, None, reading.skip_bad, reading.id_column)
 
 
 class _WarningsOnly(SilentReporter):
@@ -276,6 +278,7 @@ class _Search:
         reading, kind = collection.reading, self._params.index
         parts = ["passages"] if reading.passages else []
         parts += ["column", name_part(reading.column)] if reading.column else []
+        parts += ["id", name_part(reading.id_column)] if reading.id_column else []
         stem = name_part(_without_extension(collection.name), 60) or "collection"
         marks: dict[str, list[str]] = {what: [] for what in own}
         while True:
@@ -349,7 +352,7 @@ class _Search:
 def _without_extension(collection: str) -> str:
     """The last part of a path or reference, without the extension of a format that is read."""
     path = without_compression(Path(collection))
-    return path.stem if path.suffix.lower().removeprefix(".") in (*FILE_EXTENSIONS, *MARKUP) else path.name
+    return path.stem if path.suffix.lower().removeprefix(".") in (*FILE_EXTENSIONS, *PAGES) else path.name
 
 
 def _add_ranks(results: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:

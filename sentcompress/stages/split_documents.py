@@ -39,7 +39,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if an input cannot be read, or there are fewer than FEWEST_PASSAGES passages.
     """
     params.check()
-    options = ReadOptions(params.format, params.column, params.split, joined=True, text_as=params.text_as)
+    options = ReadOptions(
+        *(params.format, params.column, params.split), joined=True, text_as=params.text_as, id_column=params.id_column
+    )
     with (
         open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs,
         work.build(_request(params, inputs), force=params.force, reporter=reporter) as build,
@@ -135,7 +137,7 @@ class _Splitting:
         units = partial(read_units, self.build.path / _PASSAGES, by_section)
         frequencies = DocumentFrequencies.load(self.build.path / _FREQUENCIES, scanned.documents)
         plan = WritePlan(units, choice, frequencies, self.params.per_passage, self.params.seed, log)
-        with self.reporter.track("writing", total=2 * len(choice.held), unit="documents") as task:
+        with self.reporter.track("writing", total=len(choice.held), unit="documents") as task:
             return write_documents(plan, self.build.write, task)
 
     def _tell(self, counts: WrittenCounts, by_section: bool) -> None:

@@ -75,6 +75,13 @@ def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: Co
     assert stages[-1]["name"] == "docs-speed"
 
 
+def test_documents_are_split_as_they_were_asked_for() -> None:
+    documents = Documents(["a.csv"], columns=["body"], id_column="url", skip_bad=True, text_as="line")
+    split = next(plan([PUBLISHED], documents=documents).stages())
+    asked = {"column": ["body"], "id-column": "url", "skip-bad": True, "text-as": "line"}
+    assert {key: split[key] for key in asked} == asked
+
+
 def test_a_sample_is_drawn_from_all_documents_and_general_text_is_a_quarter_of_it() -> None:
     whole = plan([PUBLISHED])
     sampled = replace(whole, budget=replace(whole.budget, texts=9000, words=90_000), seed=3)

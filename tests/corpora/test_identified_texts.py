@@ -14,6 +14,7 @@ from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import CHUNK, DistinctIds, identified_texts, texts_of_folder
 from sentcompress.errors import InputError
+from sentcompress.passages.identified import passages_of_file, passages_of_folder
 
 
 def written(path: Path, *rows: object) -> Path:
@@ -100,8 +101,36 @@ def test_row_numbers_in_place_of_ids_are_told_if_they_are_used(tmp_path: Path) -
     texts.tell(told)
     assert told.notes == [
         f"{tmp_path / 'a.jsonl'} has no column of ids (_id, id, doc_id, docid or document_id); the ids are row numbers "
-        "from 0"
+        "from 0, unless `id_column` names another column"
     ]
+
+
+def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
+    source = as_source(written(tmp_path / "a.jsonl", *({"id": n, "url": f"u{n}", "text": "Text."} for n in range(2))))
+    texts = identified_texts(source, id_column="url")
+    assert list(texts.read()) == [("u0", "Text."), ("u1", "Text.")]
+    assert texts.named
+    assert [one for one, _ in passages_of_file(source, id_column="url").read()] == ["u0#0", "u1#0"]
+    found = find_document_files(tmp_path)
+    assert [one for one, _ in texts_of_folder(tmp_path, found, id_column="url").read()] == ["u0", "u1"]
+    assert [one for one, _ in passages_of_folder(tmp_path, found, id_column="url").read()] == ["u0#0", "u1#0"]
+
+
+def test_a_named_column_of_ids_is_there_and_not_empty(tmp_path: Path) -> None:
+    source = as_source(written(tmp_path / "a.jsonl", {"url": "u0", "text": "x"}, {"url": None, "text": "y"}))
+    for read in (identified_texts, passages_of_file):
+        with pytest.raises(InputError, match="no column 'urls'") as caught:
+            list(read(source, id_column="urls").read())
+        assert str(caught.value.hint).startswith("did you mean url?")
+        with pytest.raises(InputError, match="line 2: no 'url', the column of ids"):
+            list(read(source, id_column="url").read())
+        assert [one.partition("#")[0] for one, _ in read(source, skip_bad=True, id_column="url").read()] == ["u0"]
+    (tmp_path / "b.txt").write_text("x\n")
+    with pytest.raises(InputError, match="has no columns"):
+        identified_texts(as_source(tmp_path / "b.txt"), id_column="url")
+    written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
+    with pytest.raises(InputError, match="has a column for the ids"):
+        texts_of_folder(tmp_path, find_document_files(tmp_path), id_column="url")
 
 
 def test_a_collection_is_read_completely(tmp_path: Path) -> None:

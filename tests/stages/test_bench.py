@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from beir import write_jsonl
 from tiny_models import make_tiny_model
 from tracing import traced_once
 
@@ -32,6 +33,7 @@ from sentcompress.measuring import contender
 from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.lineup import find_graphs
 from sentcompress.measuring.turns import take_turns, work_of
+from sentcompress.measuring.workload import of_file
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
 from sentcompress.progress import SilentReporter
@@ -254,8 +256,17 @@ def test_the_gpu_is_used_where_it_is_asked_for(
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(MissingArtifactError) as caught:
         run(Params(model=str(tiny_model), compare=str(tiny_model)), WorkDirectory(tmp_path / "work"))
-    assert "augment" in str(caught.value.hint)
-    assert "`text`" in str(caught.value.hint)
+    assert str(caught.value.hint).startswith("name a file of sentences with `text`, or run: sentcompress augment")
+
+
+def test_the_text_can_be_a_table_but_not_a_page(tmp_path: Path) -> None:
+    rows = [{"id": n, "title": f"Title {n}", "text": "A dog."} for n in range(9)]
+    table = write_jsonl(tmp_path / "docs.jsonl", rows)
+    assert sorted(of_file(table, 20, 5, 0).batched) == [f"Title {n} A dog." for n in range(9)]
+    page = tmp_path / "page.html"
+    page.write_text("<p>A dog.")
+    with pytest.raises(InputError, match="is an HTML page"):
+        of_file(page, 20, 5, 0)
 
 
 def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:

@@ -168,9 +168,9 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_without_texts_the_error_names_the_command(tmp_path: Path, tiny_model: Path) -> None:
-    with pytest.raises(MissingArtifactError, match="no sentences") as raised:
+    with pytest.raises(MissingArtifactError, match="no documents") as raised:
         run(params(tiny_model), WorkDirectory(tmp_path / "empty"))
-    assert str(raised.value.hint).startswith("run: sentcompress augment")
+    assert str(raised.value.hint).startswith("run: sentcompress split-documents")
 
 
 def test_options_that_contradict_each_other() -> None:

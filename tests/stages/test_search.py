@@ -63,6 +63,17 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
     assert len(work.names("indexes")) == 4
 
 
+def test_each_column_of_ids_has_an_index_of_its_own(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    table = tmp_path / "docs.jsonl"
+    write_jsonl(table, [{"_id": f"d{n}", "url": f"u{n}", "text": text} for n, text in enumerate(TEXTS[:20])])
+    for column, expected in ((None, "d3"), ("url", "u3")):
+        found = search(work, TEXTS[3], collection=str(table), model=str(tiny_model), id_column=column)
+        assert found.answers[0].results[0]["id"] == expected
+    assert len(work.names("indexes")) == 2
+    # Without a collection, the last index is searched, and its ids are read in the same way.
+    assert search(work, TEXTS[3], model=str(tiny_model)).answers[0].results[0]["id"] == "u3"
+
+
 def test_collections_of_similar_names_have_indexes_of_their_own(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path
 ) -> None:
@@ -376,7 +387,7 @@ def test_a_folder_is_searched_without_the_files_that_cannot_be_read(
     told = Listener()
     asked = Params(query=(TEXTS[0],), collection=str(folder), model=str(tiny_model), skip_bad=True)
     assert [result["id"] for result in run(asked, work, told).answers[0].results] == ["a.txt#0"]
-    assert told.notes[0] == f"{folder}: files that are not read: 1 .pdf, 1 empty"
+    assert told.notes[0] == f"{folder}: files that are not read: 1 .pdf, 1 empty; convert .pdf with pdftotext first"
     assert any("skipped 1 unreadable line or file" in warning for warning in told.warnings)
     # Without a collection, the last one is searched, read in the same way.
     assert [result["id"] for result in search(work, TEXTS[0], model=str(tiny_model)).answers[0].results] == ["a.txt#0"]

@@ -4,6 +4,8 @@ import gzip
 import json
 import random
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.passages import writing
 from sentcompress.passages.words import words_of
+from sentcompress.progress import SilentReporter, Task
 from sentcompress.stages import augment, split_documents
 from sentcompress.stages.split_documents import Params
 from sentcompress.store import Artifact, WorkDirectory
@@ -298,6 +301,35 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     assert "did you mean body?" in str(caught.value.hint)
 
 
+def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
+    documents = [{"url": f"https://a.org/{one.pop('_id')}", **one} for one in made(240)]
+    made_of = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", documents), id_column="url")
+    ids = {row["_id"] for row in rows(made_of, "held-out/corpus.jsonl")}
+    assert ids <= {f"https://a.org/{number}#{passage}" for number in range(240) for passage in range(9)}
+
+
+class _Counting(SilentReporter):
+    """Counts what each phase advances by."""
+
+    def __init__(self) -> None:
+        self.counted: dict[str, tuple[int | None, int]] = {}
+
+    @contextmanager
+    def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
+        with super().track(description, total, unit) as task:
+            calls: list[int] = []
+            task.advance = lambda amount=1: calls.append(amount)  # type: ignore[method-assign]
+            yield task
+        self.counted[description] = total, sum(calls)
+
+
+def test_each_document_counts_once_in_the_progress(tmp_path: Path, articles: Path) -> None:
+    reporter = _Counting()
+    split_documents.run(Params(inputs=(str(articles),)), WorkDirectory(tmp_path / "work"), reporter)
+    assert reporter.counted["cutting into passages"] == (None, 240)
+    assert reporter.counted["writing"] == (240, 240)
+
+
 def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
     texts = [row["text"] for row in made(120, sentences=4)]
     lines = tmp_path / "lines.txt"
@@ -333,7 +365,7 @@ def test_a_folder_without_text_says_what_is_there(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"\x89PNG\0")
     with pytest.raises(InputError, match=r"2 \.png, 1 without extension, 1 \.pdf|2 \.png") as caught:
         run(tmp_path, folder)
-    assert "convert others to text" in str(caught.value.hint)
+    assert str(caught.value.hint).endswith("convert .pdf with pdftotext first")
 
 
 @pytest.mark.parametrize(
