@@ -11,8 +11,9 @@ demo: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo.sh
 
 # One thread per process: more would compete for the cores. Files in the order of tests/conftest.py, longest first.
+# Bytecode is kept even if the environment forbids it: hundreds of processes import the package.
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 slow: install
 	$(BIN)/pytest -m slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -20,8 +21,8 @@ from faults.shim import Fault
 from faults.stages import all_stages
 from faults.trials import Trial, choose
 
-# Two of every stage on average, which take about a minute with one worker; `make faults` makes 10,000.
-RUNS = 120
+# One of every stage and a few of the longest; `make faults` makes 10,000.
+RUNS = 60
 SEED = "SENTCOMPRESS_FAULTS_SEED"
 
 
@@ -36,18 +37,14 @@ def test_no_fault_leaves_a_trace(pool: Pool, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("bug", AIMED)
-def test_a_planted_bug_is_caught(bug: str, pool: Pool) -> None:
+def test_a_planted_bug_is_caught_and_nothing_without_it(bug: str, pool: Pool) -> None:
     trials = aimed(bug, pool.kinds, plant=True)
     # In random order, so that those that fail come early.
     result = run_campaign(pool, random.Random(0).sample(trials, len(trials)), seed=0, failures=2)
     assert len(result.failures) >= 2
     assert result.stuck == 0
-
-
-@pytest.mark.parametrize("bug", AIMED)
-def test_the_same_trials_find_nothing_without_a_planted_bug(bug: str, pool: Pool) -> None:
-    result = run_campaign(pool, aimed(bug, pool.kinds, plant=False), seed=0)
-    assert result.failures == []
+    same = [replace(trial, planted="") for trial, _ in result.failures]
+    assert run_campaign(pool, same, seed=0).failures == []
 
 
 def test_there_is_no_other_planted_bug() -> None:

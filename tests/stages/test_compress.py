@@ -52,9 +52,6 @@ def documents(tmp_path: Path) -> Path:
     return path
 
 
-DRAW = report._draw
-
-
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seconds in place of minutes, and exports that are checked and calibrated with fewer texts."""
@@ -80,10 +77,19 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(
-    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "_draw", DRAW)
+def stopped(*_: object, **__: object) -> None:
+    raise StoppedError(signal.SIGINT)
+
+
+def as_far_as(function: str, params: Params, work: WorkDirectory) -> None:
+    """Run it until a stage comes to this function, which ends it like an interrupt."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(f"sentcompress.stages.{function}", stopped)
+        with pytest.raises(StoppedError):
+            run(params, work, SilentReporter())
+
+
+def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
     result = run(asked(documents, teacher, max_bytes="170kB"), work, SilentReporter())
@@ -182,17 +188,14 @@ def test_documents_that_compress_did_not_read_are_not_replaced(tmp_path: Path, d
 def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_is_kept(
     tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
-        raise StoppedError(signal.SIGINT)
-
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
     params = asked(documents, teacher, max_bytes="170kB", vector_bytes=None, keep_index=True, time="2s")
     with monkeypatch.context() as patched:
-        patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stop)
-        with pytest.raises(StoppedError) as stopped:
+        patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stopped)
+        with pytest.raises(StoppedError) as raised:
             run(params, work, SilentReporter())
-    assert str(stopped.value.hint).startswith("stopped in stage 3 (teacher-embed)")
+    assert str(raised.value.hint).startswith("stopped in stage 3 (teacher-embed)")
     read = work.get("documents", "docs").manifest["finished"]
     notes = Listener()
     result = run(params, work, notes)
@@ -284,11 +287,9 @@ def judged_collection(folder: Path) -> Path:
     return write_beir(folder, documents, queries, test=[("q0", "0", 1), ("q1", "4", 1)])
 
 
-def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
-    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise StoppedError(signal.SIGINT)
+def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(tmp_path: Path, documents: Path) -> None:
+    def finished() -> str:
+        return str(work.get("quantizers", "docs").manifest["finished"])
 
     work = WorkDirectory(tmp_path / "work")
     judged = judged_collection(tmp_path / "judged")
@@ -297,25 +298,20 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(
     assert first.verdict is not None
     assert first.verdict.judged is not None
     assert "; on your judged queries, it keeps " in first.verdict.sentence
-    finished = work.get("quantizers", "docs").manifest["finished"]
+    before = finished()
     other = replace(params, vector_bytes=8, force=True)
-    with monkeypatch.context() as patched:
-        patched.setattr("sentcompress.stages.export._write", stop)
-        with pytest.raises(StoppedError):
-            run(other, work, SilentReporter())
-    replaced = work.get("quantizers", "docs").manifest["finished"]
-    assert replaced > finished
-    stopped = shutil.copytree(work.path, tmp_path / "stopped")
-    for force in (True, False):
-        shutil.rmtree(work.path)
-        shutil.copytree(stopped, work.path)
-        result = run(replace(other, force=force), work, SilentReporter())
-        assert work.get("quantizers", "docs").manifest["finished"] == replaced, "it is not made again"
-        assert result.verdict is not None
-        assert result.verdict.vector_bytes <= 8
-        assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
-    run(other, work, SilentReporter())
-    assert work.get("quantizers", "docs").manifest["finished"] > replaced, "what is finished is replaced again"
+    as_far_as("export._write", other, work)
+    replaced = finished()
+    assert replaced > before
+    as_far_as("export._write", replace(other, force=False), work)
+    assert finished() == replaced, "it is not made again"
+    result = run(other, work, SilentReporter())
+    assert finished() == replaced, "it is not made again"
+    assert result.verdict is not None
+    assert result.verdict.vector_bytes <= 8
+    assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
+    as_far_as("export._write", other, work)
+    assert finished() > replaced, "what is finished is replaced again"
 
 
 def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) -> None:
