@@ -5,6 +5,7 @@ The hashes take eight bytes for each document and each passage; nothing else is 
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from sentcompress.passages.words import mark
 DEFAULT_SHARE = 0.05
 FEWEST, MOST = 50, 500
 LARGEST_SHARE = 0.25
+# What tells repeated ids apart.
+NUMBERED = re.compile(r"(~[0-9]+)+$")
 
 Marks = npt.NDArray[np.uint64]
 
@@ -32,7 +35,8 @@ class Choice:
         held: [units] whether it is held out.
         dev: [units] whether it is held out and its queries belong to the part dev, as those of every other held-out
             unit do by the order of the hashes; the queries of the others belong to the part test.
-        repeated_ids: [units] whether another unit has the same id.
+        repeated_ids: [units] whether another unit has the same id, or would have it once ids are told apart by `~` and
+            a number.
         held_passages: the marks of the passages of held-out units.
         sampled: the marks of the training passages that belong to the held-out collection.
         distinct_passages: the number of passages with words of their own.
@@ -60,10 +64,11 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     Args:
         share: of the distinct units; None for the default.
     """
-    marks, ids, passages, counts = array("Q"), array("Q"), array("Q"), array("q")
+    marks, ids, stems, passages, counts = array("Q"), array("Q"), array("Q"), array("Q"), array("q")
     for unit in units:
         marks.append(mark(unit.text, seed))
         ids.append(mark(unit.id, 0))
+        stems.append(mark(NUMBERED.sub("", unit.id), 0))
         passages.extend(mark(text, seed) for text in unit.passages)
         counts.append(len(unit.passages))
     whole = _marks(marks)
@@ -75,7 +80,14 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     every = _marks(passages)
     held_passages, sampled = _passages(every, np.frombuffer(counts, np.int64), first, held, corpus)
     return Choice(
-        *(first, held, dev, _repeated(_marks(ids)), frozenset(held_passages.tolist()), frozenset(sampled.tolist())),
+        *(
+            first,
+            held,
+            dev,
+            _repeated(_marks(ids), _marks(stems)),
+            frozenset(held_passages.tolist()),
+            frozenset(sampled.tolist()),
+        ),
         distinct_passages=len(np.unique(every)),
     )
 
@@ -104,9 +116,10 @@ def _passages(
     return held_passages, others[: max(0, corpus - len(held_passages))]
 
 
-def _repeated(ids: Marks) -> npt.NDArray[np.bool_]:
+def _repeated(ids: Marks, stems: Marks) -> npt.NDArray[np.bool_]:
+    """Whether an id is there twice, or has the stem of such an id: where `a` is there twice, one could become `a~7`."""
     _, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    return counts[inverse] > 1
+    return np.isin(stems, stems[counts[inverse] > 1])
 
 
 def _marks(found: array[int]) -> Marks:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,12 @@ def test_the_same_words_are_one_document() -> None:
     assert np.array_equal(choice.first, [True] * 50 + [False] * 50)
     assert np.array_equal(choice.held[:50], choice.held[50:])
     assert choice.repeated_ids.all()
+
+
+def test_an_id_that_a_repeated_one_could_get_is_told_apart_too() -> None:
+    ids = ["a", "a", "a~1", "a~1~0", "b~1", "b", "ab"]
+    choice = choose([replace(unit, id=one) for unit, one in zip(units(7), ids, strict=True)], 0.2, 10, seed=0)
+    assert choice.repeated_ids.tolist() == [True] * 4 + [False] * 3
 
 
 def test_marks_ignore_case_and_punctuation_but_not_words() -> None:
