@@ -69,7 +69,7 @@ def _fit_quantizer(artifact: Artifact, call: Call) -> str:
     columns = ("format", "dimension", "bytes", "fidelity")
     render.print_table(columns, [[row[name] for name in columns] for row in facts["tried"]], "formats that fit")
     prefixes = [[row["dimension"], row["float32"], row["stored"]] for row in facts["prefixes"]]
-    render.print_table(("dimensions", "float32", f"as {facts['format']}"), prefixes, "search fidelity of prefixes")
+    render.print_table(("dimensions", "float32", f"as {facts['format']}"), prefixes, "search fidelity of the first dimensions")
     shown = ("format", "dimension", "bytes", "fidelity", "fidelity_of_float32")
     render.print_facts({name.replace("_", " "): facts[name] for name in shown}, artifact.reference)
     model = facts["model"]["reference"].partition(":")[2] or facts["model"]["reference"]
