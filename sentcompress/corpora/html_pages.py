@@ -93,6 +93,7 @@ class _Paragraph:
     text: str
     heading: str = ""  # the name of its element, such as h2; empty for text
     main: bool = False
+    before_links: bool = False  # whether a list of links came next, which was dropped
 
 
 @dataclass
@@ -186,6 +187,8 @@ class _Page:
         if self.in_links - in_links > _LINKS * (self.characters - characters):
             del self.paragraphs[paragraphs:]
             self.characters, self.in_links = characters, in_links
+            if self.paragraphs:
+                self.paragraphs[-1].before_links = True
 
 
 def html_page(name: str, content: bytes) -> Document:
@@ -203,8 +206,10 @@ def html_page(name: str, content: bytes) -> Document:
     paragraphs = inside if any(not one.heading for one in inside) else page.paragraphs
     first = next((one for one in paragraphs if one.heading == "h1"), None)
     sections: list[tuple[str, list[str]]] = [("", [])]
-    for paragraph in paragraphs:
-        if paragraph is first:
+    for number, paragraph in enumerate(paragraphs):
+        # Such as "Table of contents".
+        lost = paragraph.before_links and (number + 1 == len(paragraphs) or paragraphs[number + 1].heading)
+        if paragraph is first or (paragraph.heading and lost):
             continue
         if paragraph.heading:
             sections.append((paragraph.text, []))

@@ -24,6 +24,7 @@ PAGE = """<!DOCTYPE html>
 <!-- no <p>comment</p> -->
 <p>Renew <b>y</b>our
    passport &mdash; <a href="form">by post</a>.<br>Bring a photo.</p>
+<h2>Contents</h2>
 <ul class="toc"><li><a href="#fees">Fees</a></li><li><a href="#old">Old ones</a></li></ul>
 <h2>Fees</h2>
 <ul><li>adults pay <a href="x">82 pounds</a><li>children pay less</ul>
@@ -33,6 +34,7 @@ PAGE = """<!DOCTYPE html>
 </code></pre>
 <p hidden>no</p><p style="display: none">no</p><span aria-hidden="true">no</span><noscript>no</noscript>
 <h3>C#</h3>
+<h3>Office</h3><ul><li><a href="x">Map</a></ul><p>Open.</p>
 <footer>no</footer>
 </body></html>
 """
@@ -45,6 +47,7 @@ def test_a_page_is_its_visible_text_without_navigation() -> None:
         ("", ["Renew your passport — by post.\nBring a photo."]),
         ("Fees", ["adults pay 82 pounds", "children pay less", "kind days\nfast 1", "if x:\n    pay()"]),
         ("C#", [""]),
+        ("Office", ["Open."]),
     ]
 
 

@@ -147,11 +147,12 @@ def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) 
         scatter, points, x="size of the model", y=f"{FIDELITY}, of 100", log_x=size, keys=keys, frontier=True
     )
     caption = (
-        "Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% intervals. Sizes "
-        "are of the int8 graph, computed for models that were not exported. The export is measured as it is deployed, "
-        "int8 graph and stored vectors, on test queries; the others with float32 weights and vectors, on dev queries."
+        "All models tried. Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% "
+        "intervals. Sizes are of the int8 graph, computed for models that were not exported. The export is measured as "
+        "deployed, int8 graph and stored vectors, on test queries; the others with float32 weights and vectors, on dev "
+        "queries."
     )
-    return Chart(f"tried-{_anchor(compression)}", "Every model tried", caption, draw, _sources(tried))
+    return Chart(f"tried-{_anchor(compression)}", "Search fidelity against model size", caption, draw, _sources(tried))
 
 
 def _point(one: Tried, colour: str, marker: str, legend: str | None) -> Point:
@@ -187,11 +188,11 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         lines=[prefixes],
     )
     caption = (
-        "Better is up and to the left. Queries are float32. The student's stored vectors are rotated so that the first "
+        "All formats tried. Better is up and to the left. Queries are float32. The student's stored vectors are rotated so that the first "
         "dimensions explain the most variance."
     )
     source = [Source.of(quantizer)]
-    return [Chart(f"vectors-{_anchor(compression)}", "Every way to store the vectors", caption, draw, source)]
+    return [Chart(f"vectors-{_anchor(compression)}", "Search fidelity against vector size", caption, draw, source)]
 
 
 def number_of_bytes(value: float) -> str:
