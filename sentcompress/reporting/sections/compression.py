@@ -188,8 +188,8 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         lines=[prefixes],
     )
     caption = (
-        "All formats tried. Better is up and to the left. Queries are float32. The student's stored vectors are rotated so that the first "
-        "dimensions explain the most variance."
+        "All formats tried. Better is up and to the left. Queries are float32. The stored vectors are rotated so that "
+        "the first dimensions explain the most variance."
     )
     source = [Source.of(quantizer)]
     return [Chart(f"vectors-{_anchor(compression)}", "Search fidelity against vector size", caption, draw, source)]
