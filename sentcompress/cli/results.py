@@ -69,9 +69,7 @@ def _fit_quantizer(artifact: Artifact, call: Call) -> str:
     rows = [[row[name] for name in ("format", "dimension", "bytes", "fidelity")] for row in facts["tried"]]
     render.print_table(("format", "dimensions", "bytes", "search fidelity"), rows, "formats that fit")
     prefixes = [[row["dimension"], row["float32"], row["stored"]] for row in facts["prefixes"]]
-    render.print_table(
-        ("dimensions", "float32", f"as {facts['format']}"), prefixes, "search fidelity of the first dimensions"
-    )
+    render.print_table(("dimensions", "float32", f"as {facts['format']}"), prefixes, "fidelity by dimensions")
     chosen = {"format": facts["format"], "dimensions": facts["dimension"], "bytes": facts["bytes"]}
     fidelity = {"search fidelity": facts["fidelity"], "search fidelity of float32": facts["fidelity_of_float32"]}
     render.print_facts({**chosen, **fidelity}, artifact.reference)

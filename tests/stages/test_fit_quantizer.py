@@ -101,7 +101,7 @@ def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys
     assert _run(line.split()) == 0
     out = capsys.readouterr()
     assert "formats that fit" in out.out
-    assert "search fidelity of the first dimensions" in out.out
+    assert "fidelity by dimensions" in out.out
     assert f"sentcompress export --model {tiny_model} --quantizer tiny-model-8 --work {work.path}" in out.err
     digest = work.get("quantizers").digest
     assert _run(line.split()) == 0
