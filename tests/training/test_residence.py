@@ -43,7 +43,7 @@ def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, sha
     taken = found.vectors(shards, "teacher vectors")(ROWS)
     assert (taken.device, taken.dtype, taken.shape) == (GPU, torch.float32, (5, 10))
     found.tell()
-    assert listener.notes == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (of 0.00 MB free)"]
+    assert listener.notes == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (0.00 MB free)"]
     found.tell()
     assert len(listener.notes) == 1
 
@@ -55,7 +55,7 @@ def test_others_are_in_memory_or_stay_on_the_disk(
     """All processes of a machine read their own."""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
     wanted = vector_field(shards)(ROWS)
-    for here, told in ((2 * ranks * shards.nbytes, "in memory"), (2 * ranks * shards.nbytes - 2, "on the disk")):
+    for here, told in ((2 * ranks * shards.nbytes, "in CPU memory"), (2 * ranks * shards.nbytes - 2, "on the disk")):
         found, listener = place(monkeypatch, 2 * shards.nbytes - 1, here)
         taken = found.vectors(shards, "teacher vectors")(ROWS)
         assert taken.dtype == torch.float32
@@ -80,7 +80,7 @@ def test_on_a_cpu_everything_stays_mapped(shards: VectorShards, monkeypatch: pyt
     assert listener.notes == []
 
 
-@pytest.mark.parametrize(("here", "told"), [(10_000, "in memory"), (None, "on the disk"), (15, "on the disk")])
+@pytest.mark.parametrize(("here", "told"), [(10_000, "in CPU memory"), (None, "on the disk"), (15, "on the disk")])
 def test_tokens_are_in_memory_if_they_fit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, here: int | None, told: str
 ) -> None:
