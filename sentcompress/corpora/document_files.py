@@ -15,7 +15,7 @@ from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, f
 from sentcompress.corpora.collection_folders import CORPUS, existing
 from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document, plain_document
-from sentcompress.corpora.html_pages import UTF16, html_page
+from sentcompress.corpora.html_pages import UTF16, check_parser, html_page
 from sentcompress.corpora.markup import HTML, MARKUP, PAGES, marked_up
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
 from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, as_text, find_layout
@@ -85,7 +85,7 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
         without: a folder below it that is not read, such as the work directory.
 
     Raises:
-        InputError: if there is none; the message lists what there is.
+        InputError: if there is none; the message lists what there is. If there are HTML pages and no lxml.
         PermissionError: if a folder cannot be listed.
     """
     if corpus := existing(folder, CORPUS):
@@ -107,6 +107,8 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
             f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; "
             f"{found.advice or 'convert others to text first'}",
         )
+    if any(format_extension(path) in HTML for path in files):
+        check_parser()  # otherwise they might be skipped as files that cannot be read
     return found
 
 

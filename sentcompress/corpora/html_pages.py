@@ -1,194 +1,165 @@
-"""HTML pages as sections of plain text: what a reader sees, without navigation.
-
-Python's html.parser takes quadratic time on tags and comments that do not end, so tags are found here: every pattern
-matches wherever it may begin, or fails at once. The tree is that of the tags; a missing end tag ends with its parent.
-"""
+"""HTML pages as sections of plain text: what a reader sees, without navigation."""
 
 from __future__ import annotations
 
 import codecs
-import html
 import re
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sentcompress.corpora.document import Document, Section
+from sentcompress.errors import InputError
+from sentcompress.extras import check_installed
 
-# A comment or declaration, or a tag with its attributes; each may end with the page.
-_TAG = re.compile(
-    r"<!--(?:>|->|.*?(?:--!?>|\Z))"
-    r"|<[!?][^>]*+(?:>|\Z)"
-    r"|<(/?)([A-Za-z][^\s/>]*+)((?:=\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))|[^>])*+)(?:>|\Z)",
-    re.DOTALL,
-)
-_ATTRIBUTE = re.compile(r"([^\s\"'/=]++)\s*+(?:=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++)))?")
 _META = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 # Where browsers look for the encoding, and the encodings that they know. Other codecs of Python are not for text, or
 # are slow.
 _HEAD = 4096
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING = re.compile(r"utf-(8|16)|iso8859-\d+|cp\d+|koi8-|mac-|gb|big5|shift_jis|euc_|iso2022_jp|tis-620|ascii|hz")
-# More digits are no character, and Python's int refuses very many.
-_LONG_NUMBER = re.compile(r"&#(?:[0-9]{9,}+|[xX][0-9a-fA-F]{9,}+);?")
 _SPACE = re.compile(r"[ \t\n\r\f]+")
-# Elements whose content has no tags.
-_RAW = {"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"}
-_RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
-_VOID = set("area base br col embed hr img input link meta source track wbr".split())
-_UNSEEN = {
-    "template",
-    "noscript",
-    "svg",
-    "object",
-    "canvas",
-    "audio",
-    "video",
-    "dialog",
-    "button",
-    "select",
-    "datalist",
-}
-_NAVIGATION = {"nav", "footer"}
-_ROLES = {"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar", "dialog", "alertdialog"}
+_UNSEEN = set(
+    "title script style template noscript textarea iframe noembed noframes svg object canvas audio video dialog button "
+    "select datalist nav footer".split()
+)
+_ROLES = set("navigation search banner contentinfo menu menubar toolbar dialog alertdialog".split())
 _HEADINGS = {f"h{level}" for level in range(1, 7)}
 _LISTS = {"ul", "ol", "menu", "dir"}
-_PARAGRAPHS = (
-    _LISTS
-    | _HEADINGS
-    | set(
-        "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure form "
-        "header hgroup hr legend li main p pre search section summary table".split()
-    )
+# The end tag of a heading may be missing: these are not part of one.
+_AFTER_HEADINGS = _HEADINGS | _LISTS | {"p", "table", "pre", "dl", "section", "article", "main"}
+_PARAGRAPHS = _AFTER_HEADINGS | set(
+    "address aside blockquote body caption center dd details div dt fieldset figcaption figure footer form header "
+    "hgroup hr legend li nav search summary".split()
 )
 _LINES = {"br", "tr"}
 _CELLS = {"td", "th"}
-# A second one in a row ends the first, and each of these ends a heading.
-_UNENDED = {"p", "li", "dt", "dd", "tr", "td", "th", "option", "a"}
-_END_HEADINGS = _HEADINGS | _LISTS | {"p", "table", "pre", "dl", "section", "article", "main"}
 # The marks that documentation tools put behind a heading, as a link to it.
-_PERMALINKS = {"#", "¶", "§", "🔗", ""}
+_PERMALINKS = {"#", "¶", "§", "🔗"}
 # The share of a list's characters that are links, above which the list is navigation.
 _LINKS = 0.9
+# Each tag is compared with all elements around it, and libxml2 only stops at an error before the next chunk.
+_DEEPEST = 2000
+_CHUNK = 2**16
 
 
-class _Open(NamedTuple):
-    """An element that has begun, and what holds for the text in it.
+class _Place(NamedTuple):
+    """What holds for the text in an element.
 
     Attributes:
+        heading: the name of the heading that it is in, such as h2; empty for other text.
         list_start: of a list: the number of paragraphs, characters and characters in links before it.
     """
 
-    name: str
     hidden: bool = False
     linked: bool = False
     literal: bool = False
     main: bool = False
-    heading: bool = False
+    heading: str = ""
     list_start: tuple[int, int, int] | None = None
 
 
 @dataclass
 class _Paragraph:
     text: str
-    heading: str = ""  # the name of its element, such as h2; empty for text
-    main: bool = False
+    heading: str
+    main: bool
     before_links: bool = False  # whether a list of links came next, which was dropped
 
 
 @dataclass
 class _Page:
-    """What was read so far."""
+    """What was read so far; lxml's parser calls the methods without an underscore."""
 
+    name: str
     title: str = ""
     paragraphs: list[_Paragraph] = field(default_factory=list)
-    stack: list[_Open] = field(default_factory=lambda: [_Open("")])
-    opened: Counter[str] = field(default_factory=Counter)
+    places: list[_Place] = field(default_factory=lambda: [_Place()])  # of the elements that have begun
     characters: int = 0
     in_links: int = 0
-    begun: list[str] = field(default_factory=list)  # pieces of the paragraph that has begun
-    begun_in: _Open = field(default_factory=lambda: _Open(""))  # the element of its first piece
+    between: list[str] = field(default_factory=list)  # pieces of the text since the last tag
+    begun: list[str] = field(default_factory=list)  # texts of the paragraph that has begun
+    begun_in: _Place | None = None  # the place of its first words
 
-    def add(self, text: str) -> None:
-        """Text between tags."""
-        here = self.stack[-1]
-        text = _unescaped(text)
-        if here.hidden or (here.linked and text.strip() in _PERMALINKS):
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if len(self.places) > _DEEPEST:
+            what = f"{self.name}: more than {_DEEPEST} HTML elements inside each other"
+            raise InputError(what, "fix the page, or leave it out")
+        self._add()
+        self._separate(name)
+        above, role = self.places[-1], attributes.get("role", "").lower()
+        place = _Place(
+            above.hidden or name in _UNSEEN or role in _ROLES or _is_hidden(name, attributes),
+            above.linked or (name == "a" and "href" in attributes),
+            above.literal or name in ("pre", "xmp"),
+            above.main or name == "main" or role == "main",
+            name if name in _HEADINGS else "" if name in _AFTER_HEADINGS else above.heading,
+            (len(self.paragraphs), self.characters, self.in_links) if name in _LISTS else None,
+        )
+        self.places.append(place)
+
+    def end(self, name: str) -> None:
+        if name == "title" and not self.title and not self.places[-2].hidden:
+            self.title = " ".join("".join(self.between).split())
+        self._add()
+        if name not in _LINES:
+            self._separate(name)
+        self._judge_list(self.places.pop())
+
+    def data(self, text: str) -> None:
+        self.between.append(text)
+
+    def close(self) -> None:
+        self._add()
+        self._end_paragraph()
+
+    def _add(self) -> None:
+        here, text = self.places[-1], "".join(self.between)
+        self.between = []
+        if not text or here.hidden or (here.linked and text.strip() in _PERMALINKS):
             return
-        if not here.literal:
-            text = _SPACE.sub(" ", text)
         size = len(text.strip())
         self.characters += size
         self.in_links += size * here.linked
-        if size and not any(piece.strip() for piece in self.begun):
+        if size and not self.begun_in:
             self.begun_in = here
-        self.begun.append(text)
-
-    def end_paragraph(self) -> None:
-        """End the paragraph that has begun, if it has any text."""
-        lines = "".join(self.begun).splitlines()
-        self.begun = []
-        literal = self.begun_in.literal
-        text = "\n".join(line.rstrip() if literal else " ".join(line.split()) for line in lines).strip("\n ")
-        if text:
-            name = self._heading() if self.begun_in.heading else ""
-            self.paragraphs.append(_Paragraph(" ".join(text.split()) if name else text, name, self.begun_in.main))
-
-    def open(self, name: str, attributes: dict[str, str]) -> None:
-        """A start tag."""
-        if name in _UNENDED and self.stack[-1].name == name:
-            self.close(name)
-        if name in _END_HEADINGS and self.stack[-1].heading:
-            self.close(self._heading())
-        self._separate(name)
-        if name in _LINES:
-            self.begun.append("\n")
-        if name in _VOID:
-            return
-        above, role = self.stack[-1], attributes.get("role", "").lower()
-        self.opened[name] += 1
-        self.stack.append(
-            _Open(
-                name,
-                above.hidden or name in _UNSEEN | _NAVIGATION or role in _ROLES or _is_hidden(attributes),
-                above.linked or (name == "a" and "href" in attributes),
-                above.literal or name in ("pre", "xmp"),
-                above.main or name == "main" or role == "main",
-                above.heading or name in _HEADINGS,
-                (len(self.paragraphs), self.characters, self.in_links) if name in _LISTS else None,
-            )
-        )
-
-    def close(self, name: str) -> None:
-        """An end tag: also ends what began in its element and has no end tag; without a start tag, it is ignored."""
-        if not self.opened[name]:
-            return
-        while True:
-            self._separate(self.stack[-1].name)
-            ended = self.stack.pop()
-            self.opened[ended.name] -= 1
-            if ended.list_start:
-                self._judge_list(*ended.list_start)
-            if ended.name == name:
-                return
-
-    def _heading(self) -> str:
-        """The name of the heading that has begun."""
-        return next(one.name for one in reversed(self.stack) if one.name in _HEADINGS)
+        self.begun.append(text if here.literal else _SPACE.sub(" ", text))
 
     def _separate(self, name: str) -> None:
-        if name in _PARAGRAPHS and not (self.stack[-1].heading and name not in _HEADINGS):
-            self.end_paragraph()
+        """End the paragraph, line or word where an element starts or ends."""
+        here = self.places[-1]
+        if here.hidden:
+            return
+        if name in _AFTER_HEADINGS or (name in _PARAGRAPHS and not here.heading):
+            self._end_paragraph()
         elif name in _PARAGRAPHS or name in _CELLS:
             self.begun.append(" ")
+        elif name in _LINES:
+            self.begun.append("\n")
 
-    def _judge_list(self, paragraphs: int, characters: int, in_links: int) -> None:
+    def _end_paragraph(self) -> None:
+        if place := self.begun_in:
+            lines = "".join(self.begun).splitlines()
+            text = "\n".join(line.rstrip() if place.literal else " ".join(line.split()) for line in lines).strip("\n ")
+            text = " ".join(text.split()) if place.heading else text
+            self.paragraphs.append(_Paragraph(text, place.heading, place.main))
+        self.begun, self.begun_in = [], None
+
+    def _judge_list(self, place: _Place) -> None:
         """Drop a list that has hardly anything but links."""
+        if not place.list_start:
+            return
+        paragraphs, characters, in_links = place.list_start
         if self.in_links - in_links > _LINKS * (self.characters - characters):
             del self.paragraphs[paragraphs:]
             self.characters, self.in_links = characters, in_links
             if self.paragraphs:
                 self.paragraphs[-1].before_links = True
+
+
+def check_parser() -> None:
+    """Raise InputError if lxml, which reads HTML, is not installed."""
+    check_installed("lxml", otherwise="leave out the HTML pages")
 
 
 def html_page(name: str, content: bytes) -> Document:
@@ -200,8 +171,11 @@ def html_page(name: str, content: bytes) -> Document:
     Args:
         name: its id.
         content: its bytes; see `decoded`.
+
+    Raises:
+        InputError: if lxml is not installed, or more than _DEEPEST elements are inside each other.
     """
-    page = _read(decoded(content))
+    page = _read(name, content)
     inside = [one for one in page.paragraphs if one.main]
     paragraphs = inside if any(not one.heading for one in inside) else page.paragraphs
     first = next((one for one in paragraphs if one.heading == "h1"), None)
@@ -248,43 +222,22 @@ def _codec(label: str) -> str | None:
     return instead.get(name, name) if _ENCODING.match(name) else None
 
 
-def _read(text: str) -> _Page:
-    page, start = _Page(), 0
-    while found := _TAG.search(text, start):
-        page.add(text[start : found.start()])
-        start = found.end()
-        name = (found[2] or "").lower()
-        if not name:
-            continue
-        if found[1]:
-            page.close(name)
-            continue
-        raw = name in _RAW
-        page.open(name, _attributes(found[3]))
-        if raw:
-            end = _RAW_ENDS[name].search(text, start)
-            content, start = text[start : end.start() if end else len(text)], end.start() if end else len(text)
-            if name == "title" and not page.title and not page.stack[-1].hidden:
-                page.title = " ".join(_unescaped(content).split())
-            elif name == "xmp":
-                page.add(content)
-    page.add(text[start:])
-    while page.stack[-1].name:
-        page.close(page.stack[-1].name)
-    page.end_paragraph()
+def _read(name: str, content: bytes) -> _Page:
+    check_parser()
+    from lxml import etree
+
+    # libxml2 itself would take UTF-8 for Latin-1 without a declaration, and end at bytes that the encoding lacks.
+    page, text = _Page(name), decoded(content) or " "  # lxml refuses an empty one
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    for start in range(0, len(text), _CHUNK):
+        parser.feed(text[start : start + _CHUNK].encode())
+    parser.close()
     return page
 
 
-def _attributes(text: str) -> dict[str, str]:
-    found = _ATTRIBUTE.findall(text)
-    return {name.lower(): html.unescape(_LONG_NUMBER.sub("", "".join(values))) for name, *values in found}
-
-
-def _is_hidden(attributes: dict[str, str]) -> bool:
+def _is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
+    if name in ("html", "body"):
+        return False  # scripts show these when they are ready
     style = attributes.get("style", "").replace(" ", "").lower()
     hidden = attributes.get("hidden", "no").lower() not in ("no", "until-found")
     return hidden or attributes.get("aria-hidden") == "true" or "display:none" in style or "visibility:hidden" in style
-
-
-def _unescaped(text: str) -> str:
-    return html.unescape(_LONG_NUMBER.sub("\ufffd", text)) if "&" in text else text
