@@ -80,5 +80,5 @@ COMMAND = Command(
     Params,
     "Measure speed, size and memory of two models. They alternate in one process.",
     makes="evaluations",
-    version=4,  # --text reads tables
+    version=4,  # --text reads tables; with a limit, fast models repeat their passes
 )

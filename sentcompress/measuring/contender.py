@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ class Contender:
         role: `model` or `compare`.
         runtime: one of RUNTIMES.
         disk_bytes: size of its weights or graph on disk.
-        whole: seconds of each timed pass over all sentences, in batches.
+        whole: seconds of a pass over all sentences, in batches, in each round.
         single: for each timed pass, the seconds of every sentence encoded by itself.
     """
 
@@ -50,22 +51,30 @@ class Contender:
     def key(self) -> str:
         return f"{self.runtime} {self.role}"
 
-    def pick_batch(self, texts: Sequence[str], task: Task) -> float:
-        """Set the batch size that is fastest in a short trial on the texts; returns its seconds per text."""
+    def pick_batch(self, texts: Sequence[str], task: Task, rounds: int, seconds: float = math.inf) -> float:
+        """Set the batch size that is fastest in a short trial on the texts; returns its seconds per text.
+
+        Of several rounds, the shortest time counts: with one, noise would decide where the texts are few.
+
+        Args:
+            rounds: at most.
+            seconds: no round but the first begins that would end later.
+        """
         runs = {str(tokens): partial(self._encode, texts, tokens, task) for tokens in BATCH_TOKENS}
-        seconds = alternate(runs, rounds=1)
-        self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(seconds[str(tokens)]))
-        return min(seconds[str(self.engine.batch_tokens)]) / len(texts)
+        tried = alternate(runs, rounds, time.perf_counter() + seconds)
+        self.engine.batch_tokens = min(BATCH_TOKENS, key=lambda tokens: min(tried[str(tokens)]))
+        return min(tried[str(self.engine.batch_tokens)]) / len(texts)
 
     def _encode(self, texts: Sequence[str], tokens: int, task: Task) -> None:
         self.engine.batch_tokens = tokens
         self.engine.encode(texts)
         task.advance(len(texts))
 
-    def encode_all(self, texts: Sequence[str], task: Task) -> None:
-        """Encode the texts in batches of the size that was picked."""
-        self.engine.encode(texts)
-        task.advance(len(texts))
+    def encode_all(self, texts: Sequence[str], task: Task, passes: int = 1) -> None:
+        """Encode the texts in batches of the size that was picked, so many times."""
+        for _ in range(passes):
+            self.engine.encode(texts)
+            task.advance(len(texts))
 
     def warm_up(self, texts: Sequence[str]) -> None:
         """Encode the texts one at a time, untimed."""

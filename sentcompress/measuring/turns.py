@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +12,15 @@ from sentcompress.evaluation.timing import alternate
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender
 from sentcompress.progress import Task
 
-# Sentences for choosing the batch size, and for warming up before sentences are timed one at a time.
-TRIAL = 256
+# Sentences for choosing the batch size, and rounds; with a limit of time, the most rounds.
+TRIAL, TRIALS, MOST_TRIALS = 256, 2, 5
+# Sentences for warming up before they are timed one at a time.
 WARM_UP = 20
 # With a limit, the sentences that show how fast the models are, the fewest to time in batches, and one at a time.
 FIRST, LEAST, LEAST_SINGLE = 8, 32, 8
+# With a limit, texts can be so few that a fast model encodes them in less time than the machine's noise: it encodes
+# them again until about so many seconds have passed.
+STEADY = 0.3
 # Shares of the limit: to choose batch sizes, and to time sentences one at a time.
 CHOOSING, SINGLY = 0.25, 0.25
 
@@ -47,27 +52,30 @@ def take_turns(
 
     Args:
         seconds: about how long it may take: fewer texts are then timed, and fewer rounds where these take longer than
-            the first ones showed. All contenders encode the same texts equally often all the same.
+            the first ones showed. All contenders encode the same texts all the same.
     """
     if seconds is None:
         for contender in contenders:
-            contender.pick_batch(texts[:TRIAL], task)
+            contender.pick_batch(texts[:TRIAL], task, TRIALS)
         return _timed(contenders, texts, single, rounds, task)
     ends = time.perf_counter() + seconds
     each = _pick_batches(contenders, texts, CHOOSING * seconds, task)
     in_batches = ends - SINGLY * seconds
-    texts = texts[: max(LEAST, _fitting(in_batches, (rounds + 1) * each))]
+    # All but the slowest can take so much longer than one pass.
+    repeating = rounds * STEADY * (len(contenders) - 1)
+    texts = texts[: max(LEAST, _fitting(in_batches - repeating, (rounds + 1) * each))]
     return _timed(contenders, texts, single, rounds, task, in_batches, ends)
 
 
 def _pick_batches(contenders: Sequence[Contender], texts: Sequence[str], seconds: float, task: Task) -> float:
     """Choose batch sizes on as many texts as fit into the time; returns the seconds of one text with all contenders."""
     ends = time.perf_counter() + seconds
-    each = sum(contender.pick_batch(texts[:FIRST], task) for contender in contenders)
+    each = sum(contender.pick_batch(texts[:FIRST], task, 1) for contender in contenders)
     more = min(TRIAL, _fitting(ends, 2 * len(BATCH_TOKENS) * each))
     if more < 2 * FIRST:
         return each
-    return sum(contender.pick_batch(texts[:more], task) for contender in contenders)
+    share = max(0.0, ends - time.perf_counter()) / len(contenders)
+    return sum(contender.pick_batch(texts[:more], task, MOST_TRIALS, share) for contender in contenders)
 
 
 def _timed(
@@ -80,9 +88,11 @@ def _timed(
     ends: float | None = None,
 ) -> Extent:
     """Time all contenders in batches until `in_batches`, then one sentence at a time until `ends`."""
-    whole = alternate({one.key: partial(one.encode_all, texts, task) for one in contenders}, rounds, in_batches)
+    passes = {one.key: 1 if ends is None else _steady_passes(one, texts, task) for one in contenders}
+    runs = {one.key: partial(one.encode_all, texts, task, passes[one.key]) for one in contenders}
+    whole = alternate(runs, rounds, in_batches, warm_up=ends is None)
     for contender in contenders:
-        contender.whole = whole[contender.key]
+        contender.whole = [seconds / passes[contender.key] for seconds in whole[contender.key]]
     warm_up = single[: WARM_UP if ends is None else LEAST_SINGLE]
     began = time.perf_counter()
     for contender in contenders:
@@ -94,6 +104,13 @@ def _timed(
     return Extent(len(texts), len(contenders[0].whole), len(single), len(contenders[0].single))
 
 
+def _steady_passes(contender: Contender, texts: Sequence[str], task: Task) -> int:
+    """How often to encode the texts in a round; warms up."""
+    began = time.perf_counter()
+    contender.encode_all(texts, task)
+    return max(1, math.ceil(STEADY / max(time.perf_counter() - began, 1e-3)))
+
+
 def _fitting(ends: float, each: float) -> int:
     """How many can be done until `ends` if each takes so many seconds."""
     return max(0, int((ends - time.perf_counter()) / max(each, 1e-9)))
@@ -101,5 +118,5 @@ def _fitting(ends: float, each: float) -> int:
 
 def work_of(contenders: Sequence[Contender], texts: Sequence[str], single: Sequence[str], rounds: int) -> int:
     """The number of sentences that `take_turns` encodes without a limit, for its progress bar."""
-    trial = 2 * len(BATCH_TOKENS) * len(texts[:TRIAL])
+    trial = (1 + TRIALS) * len(BATCH_TOKENS) * len(texts[:TRIAL])
     return len(contenders) * (trial + (rounds + 1) * len(texts) + rounds * len(single))

@@ -58,8 +58,43 @@ def timed(engines: Sequence[Engine], seconds: float | None) -> Extent:
     for one in contenders:
         assert len(one.whole) == extent.rounds
         assert [len(turn) for turn in one.single] == [extent.single] * extent.single_rounds
-    assert all(engine.encoded == engines[0].encoded for engine in engines), "all encode the same texts equally often"
+    assert all(set(engine.encoded) == set(engines[0].encoded) for engine in engines), "all encode the same texts"
     return extent
+
+
+def test_where_few_texts_are_timed_a_fast_model_encodes_them_several_times(clock: Clock) -> None:
+    fast, slow = Engine(clock, 1e-4), Engine(clock, 0.05)
+    contenders = [Contender(str(place), "float32", one, one, 1) for place, one in enumerate((fast, slow))]  # type: ignore[arg-type]
+    task: Any = Ignored()
+    extent = take_turns(contenders, TEXTS, TEXTS[:100], 3, task, 30)
+    last = TEXTS[extent.batched - 1]
+    assert extent.rounds == 3
+    assert fast.encoded[last] * extent.batched * 1e-4 >= 3 * 0.3
+    assert slow.encoded[last] == 4, "the warm-up and three rounds"
+    for one, seconds in zip(contenders, (1e-4, 0.05), strict=True):
+        assert one.whole == pytest.approx([extent.batched * seconds] * 3)
+
+
+def test_a_busy_moment_does_not_choose_the_batch_size(clock: Clock) -> None:
+    class BySize(Engine):
+        """Half as fast with larger batches."""
+
+        def encode(self, texts: Sequence[str]) -> None:
+            super().encode(texts if self.batch_tokens == 512 else [*texts, *texts])
+
+    engine: Any = BySize(clock, 1e-3)
+    contender = Contender("model", "float32", engine, engine, 1)
+    task: Any = Ignored()
+    assert contender.pick_batch(TEXTS[:100], task, 1) == pytest.approx(1e-3)
+    encode, passes = engine.encode, iter(range(100))
+
+    def disturbed(texts: Sequence[str]) -> None:
+        encode(texts)
+        clock.now += 0.5 if next(passes) == 3 else 0.0  # the first pass after three to warm up
+
+    engine.encode = disturbed
+    contender.pick_batch(TEXTS[:100], task, 5, 3.0)
+    assert engine.batch_tokens == 512
 
 
 def test_without_a_limit_everything_is_timed(clock: Clock) -> None:

@@ -133,8 +133,8 @@ def test_the_progress_bar_counts_everything_that_is_encoded() -> None:
 def test_the_batch_size_is_the_fastest_of_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     engine: Any = SimpleNamespace(batch_tokens=0)
     seconds = {"512": [2.0, 1.5], "2048": [3.0, 1.0], "8192": [1.2, 1.3]}
-    monkeypatch.setattr(contender, "alternate", lambda runs, rounds: {name: seconds[name] for name in runs})
-    Contender("model", "float32", engine, engine, 1).pick_batch(["text"], CountingTask())
+    monkeypatch.setattr(contender, "alternate", lambda runs, rounds, ends: {name: seconds[name] for name in runs})
+    Contender("model", "float32", engine, engine, 1).pick_batch(["text"], CountingTask(), 2)
     assert engine.batch_tokens == 2048
 
 
