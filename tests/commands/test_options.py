@@ -84,15 +84,21 @@ def test_none_for_what_is_on_by_default() -> None:
     assert build(bench.Params, {"compare": "none"})[0].compare is None
 
 
+def test_the_largest_seed_is_a_seed() -> None:
+    params = build(bench.Params, {"seed": 2**63 - 1})[0]
+    params.check()
+    assert params.seed == 2**63 - 1
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"epochs": "3"}, "`epochs` must be a whole number, not '3'"),
         ({"epochs": 3.0}, "`epochs` must be a whole number"),
         ({"epochs": True}, "`epochs` must be a whole number"),
-        ({"epochs": 10**400}, "`epochs` must be a whole number of at most 18 digits"),
+        ({"epochs": 10**400}, "`epochs` must be a whole number below 2^63"),
         ({"lr": True}, "`lr` must be a number"),
-        ({"lr": 10**400}, "`lr` must be a number of at most 18 digits"),
+        ({"lr": 10**400}, "`lr` must be a number below 2^63"),
         ({"method": 3}, "`method` must be a string"),
         ({"force": "yes"}, "`force` must be true or false"),
         ({"dev": ["a", "b"]}, "`dev` must be a string"),
