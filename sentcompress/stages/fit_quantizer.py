@@ -73,7 +73,7 @@ def _fit(
     gold = encoded.gold(compare)
 
     def score(queries: Vectors, documents: Vectors) -> Any:
-        return 100 * gold.gains(gold.ranks(queries, documents))
+        return 100 * gold.fidelity(queries, documents)
 
     held_out = HeldOut(encoded.queries, encoded.passages, score)
     tried = list(trials(wanted, turn, encoded.train, held_out, params.seed, reporter))

@@ -66,7 +66,7 @@ class SearchDev:
         else:
             passages = encode_tokens(self.passages, self.pad, vectors, device)
         try:
-            return 100 * float(self.gold.gains(self.gold.ranks(queries, passages)).mean())
+            return 100 * float(self.gold.fidelity(queries, passages).mean())
         except UndefinedError:
             return math.nan
 

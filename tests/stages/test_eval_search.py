@@ -17,7 +17,7 @@ from sentcompress.encoding import embedders
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select, value_of
-from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.search_verdict import LEVELS
 from sentcompress.stages.eval_search import Params, run
 from sentcompress.store import WorkDirectory
@@ -64,7 +64,7 @@ def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, smal
         for folder in (small_model, tiny_model)
         for texts in (TEST_QUERIES, PASSAGES)
     ]
-    expected = search_fidelity(*vectors)
+    expected = GoldRanking.of(*vectors[2:]).fidelity(*vectors[:2])
     assert value_of(scores, SEARCH_FIDELITY, "main test") == pytest.approx(100 * expected.mean(), abs=0.5)
     kinds = [KINDS[place % 3] for place in range(0, len(QUERIES), 2)]
     distinct = list(dict(zip(TEST_QUERIES, kinds, strict=True)).values())
