@@ -28,7 +28,7 @@ from sentcompress.encoding.token_counts import told_truncation
 from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
-from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
@@ -312,11 +312,8 @@ class _Search:
                 rows = ((one, text) for one, text in collection.texts.read() if text.strip())
                 count = write_texts(folder, rows, collection.name)
             collection.texts.tell(self._reporter)
-            plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
-            for warning in plan.warnings:
-                self._reporter.warn(warning)
-            for note in plan.notes:
-                self._reporter.note(note)
+            plan = plan_index(params.index, params, count, self._open().dimension)
+            plan.tell(self._reporter)
             with build.write(VECTORS) as path:
                 self._spool(TextStore(build.path / TEXTS), path)
             with self._reporter.track("building the index", total=count, unit="documents") as task:

@@ -19,6 +19,8 @@ from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.stages import distill, finetune, fit_pca, train_teacher
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import LOWEST, score_of
+from sentcompress.training.job import warn_of_start
+from sentcompress.training.run_state import Progress
 from sentcompress.training.search_dev import search_dev
 
 CPU = torch.device("cpu")
@@ -107,14 +109,10 @@ def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> Non
 
 
 def test_a_later_peak_does_not_hide_a_worse_end() -> None:
-    from sentcompress.training.job import TrainingJob
-    from sentcompress.training.run_state import Progress
-
     listener = Listener()
-    job: Any = type("Job", (), {"reporter": listener})()
-    TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=70.0, best_score=81.0, best_step=4))
+    warn_of_start(Progress(start_score=80.0, last_score=70.0, best_score=81.0, best_step=4), listener)
     assert "lower at the end of training (70.00) than at the start (80.00)" in listener.warnings[0]
-    TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=80.5, best_score=81.0, best_step=4))
+    warn_of_start(Progress(start_score=80.0, last_score=80.5, best_score=81.0, best_step=4), listener)
     assert len(listener.warnings) == 1
 
 
