@@ -14,11 +14,11 @@ from sentcompress.corpora.collections import Collection, DataSet
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
 from sentcompress.encoding.vector_folder import folder_digest, read_vectors
-from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.evaluation.index import search_threads
 from sentcompress.evaluation.index_plan import longest_vector, plan_index
 from sentcompress.evaluation.ranking import recall_cutoffs

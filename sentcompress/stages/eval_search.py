@@ -17,7 +17,7 @@ from sentcompress.corpora.search_texts import (
     query_kinds,
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY

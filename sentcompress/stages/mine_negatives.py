@@ -13,8 +13,8 @@ from sentcompress.commands.mine_negatives import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, cache_windows, find_embedder
-from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.encoding.embedder_sources import EmbedderSource, cache_windows, find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
 from sentcompress.evaluation.index_plan import longest_vector, plan_index

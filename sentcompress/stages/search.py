@@ -22,10 +22,10 @@ from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
-from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index

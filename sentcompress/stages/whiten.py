@@ -145,11 +145,11 @@ class _Whitening:
 
 
 def _texts(table: SentenceTable, rows: npt.NDArray[np.int64]) -> Iterator[list[str]]:
-    """The texts of sorted rows, one shard at a time."""
+    """The texts of sorted rows, one file at a time."""
     start = 0
-    for shard, count in enumerate(table.shard_rows):
+    for file, count in enumerate(table.file_rows):
         first, last = np.searchsorted(rows, (start, start + count))
         if first < last:
-            texts = table.texts(shard)
+            texts = table.texts(file)
             yield [texts[row - start] for row in rows[first:last]]
         start += count

@@ -36,7 +36,7 @@ from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextShards, Tokenize
+from sentcompress.training.token_cache import TextFiles, Tokenize
 from sentcompress.training.views import Views
 
 CHECKPOINTS = f"{STATE}/checkpoints"
@@ -84,7 +84,7 @@ class Preparation:
         """Where tokens and teacher vectors are kept."""
         return Residence(self.device, self.reporter)
 
-    def tokens(self, table: TextShards, name: str = "tokens") -> TokenRows:
+    def tokens(self, table: TextFiles, name: str = "tokens") -> TokenRows:
         """The token ids of a sentence table, under a name in the build."""
         made = tokenised(self.encoder, self.settings, table, self.build, self.reporter, self.ranks, name)
         return self.residence.tokens(made)

@@ -21,7 +21,7 @@ from sentcompress.corpora.search_texts import (
     SearchTexts,
     documents_source,
 )
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.searchable import unsearchable

@@ -13,7 +13,7 @@ from search_documents import make_documents
 from tiny_models import make_sentences
 from tracing import traced_once
 
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, value_of

@@ -22,7 +22,7 @@ from interrupting import interrupted
 from listening import Listener
 from tiny_models import load_model, make_plain, make_sentences, make_tiny_model
 
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.methods.ckd import CKD
 from sentcompress.models.principal_axes import Projection
@@ -80,7 +80,7 @@ def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
     artifact = stage.run(params(student="teacher:2", **numbers), work)
     encoder = load_model(artifact.path / "model")
     projection = Projection.load(work.get("projections").path)
-    target = projection.apply(VectorShards(work.get("teacher-vectors").path).rows(np.arange(100)))
+    target = projection.apply(NpyFiles(work.get("teacher-vectors").path).rows(np.arange(100)))
     tokens = encoder.tokenize(TEXTS[:100])
     found = []
     for line in tokens:

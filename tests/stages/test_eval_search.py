@@ -13,7 +13,7 @@ from listening import Listener
 from search_documents import KINDS, make_documents, write_held_out
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.encoding import embedders
+from sentcompress.encoding import embedder_sources
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select, value_of
@@ -141,13 +141,13 @@ def test_the_teachers_vectors_are_computed_once(
 ) -> None:
     make_documents(work, PASSAGES, QUERIES)
     encoded: list[int] = []
-    encode = embedders.ModelEmbedder.encode
+    encode = embedder_sources.ModelEmbedder.encode
 
-    def counting(self: embedders.ModelEmbedder, texts: list[str], task: object = None) -> object:
+    def counting(self: embedder_sources.ModelEmbedder, texts: list[str], task: object = None) -> object:
         encoded.append(len(texts))
         return encode(self, texts, task)
 
-    monkeypatch.setattr(embedders.ModelEmbedder, "encode", counting)
+    monkeypatch.setattr(embedder_sources.ModelEmbedder, "encode", counting)
     run(Params(model=str(small_model), compare=str(tiny_model), device="cpu"), work)
     assert len(encoded) == 4
     run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
@@ -220,6 +220,8 @@ def test_a_damaged_model_and_zero_vectors(
     listener = Listener()
     run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu"), work, listener)
     assert any("1 zero vector among the passages" in warning for warning in listener.warnings)
-    monkeypatch.setattr(embedders.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan))
+    monkeypatch.setattr(
+        embedder_sources.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan)
+    )
     with pytest.raises(InputError, match="cannot be searched"):
         run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto", name="b"), work)

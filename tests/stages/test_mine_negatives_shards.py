@@ -13,7 +13,7 @@ from interrupting import interrupts
 from sharding import bytes_of
 from tiny_models import make_sentences
 
-from sentcompress.encoding import embedders
+from sentcompress.encoding import embedder_sources
 from sentcompress.errors import InputError, UsageError
 from sentcompress.mining import miner
 from sentcompress.progress import SilentReporter
@@ -27,7 +27,7 @@ TEXTS = make_sentences(150, seed=5)
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(miner, "QUERIES", 4)
-    monkeypatch.setattr(embedders, "WINDOW_TEXTS", 9)
+    monkeypatch.setattr(embedder_sources, "WINDOW_TEXTS", 9)
     monkeypatch.setattr(mine_negatives, "PAUSE_SECONDS", 0.02)
 
 

@@ -15,7 +15,7 @@ from listening import Listener
 from tiny_models import load_model, make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import MissingArtifactError
 from sentcompress.progress import SILENT
 from sentcompress.stages import augment, distill, teacher_embed
@@ -46,7 +46,7 @@ def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Pat
         residence=Residence(torch.device("cpu"), SILENT),
         trust_remote_code=False,
     )
-    cached = VectorShards(vectors.path).rows(np.arange(len(table)))
+    cached = NpyFiles(vectors.path).rows(np.arange(len(table)))
     fiction = np.array([name == "fiction" for name in table.domain_names(0)])
     assert 0 < fiction.sum() < len(table) / 2
     wanted = np.stack([cached[~fiction].mean(axis=0), cached[fiction].mean(axis=0)])

@@ -220,10 +220,10 @@ def test_views_of_several_batches_are_joined_row_by_row() -> None:
 class Numbers:
     """A sentence table of token numbers, of lengths that go up and down."""
 
-    shard_rows = (24,)
+    file_rows = (24,)
     rows = tuple([5 + (7 * row + place) % 24 for place in range(2 + (5 * row) % 9)] for row in range(24))
 
-    def texts(self, shard: int) -> list[str]:
+    def texts(self, file: int) -> list[str]:
         return [" ".join(map(str, row)) for row in self.rows]
 
 
