@@ -36,7 +36,7 @@ from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.passages.querylog import read_log
-from sentcompress.progress import LOGGED, Reporter, SilentReporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
@@ -205,7 +205,7 @@ def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> Ident
     return identified_texts(source, reading.column, None, reading.skip_bad, reading.id_column)
 
 
-class _WarningsOnly(SilentReporter):
+class _WarningsOnly(Reporter):
     """That the index of a search is up to date goes without saying."""
 
     def __init__(self, reporter: Reporter) -> None:

@@ -26,7 +26,7 @@ from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.layout import save_encoder
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
@@ -63,7 +63,7 @@ def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, m
     told: list[Sequence[tuple[int, float]]] = []
     monkeypatch.setattr(Counter, "set_work", lambda _, stretches: told.append(stretches))
 
-    class Watched(SilentReporter):
+    class Watched(Reporter):
         track = Running().track
 
     stage.run(Params(teacher=str(tiny_model), dtype="float32"), work, Watched())
