@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN, TRIPLET_SCHEMA, TRIPLETS
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
+from sentcompress.training.batches import Rows
+from sentcompress.training.residence import Residence
+from sentcompress.training.teacher_views import Supply, supply
 
 # A training of four steps.
 SHORT: dict[str, Any] = {
@@ -119,3 +125,17 @@ def write_dev(path: Path, texts: Sequence[str]) -> Path:
         lines.append(f"{5 * len(one & two) / len(one | two):.3f}\t{first}\t{second}\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path
+
+
+def supply_to(student: Encoder, vectors: Artifact, *needs: str, domains: Rows | None = None) -> Supply:
+    """What a method with these needs is supplied with on a CPU."""
+    return supply(
+        frozenset(needs),
+        student,
+        vectors,
+        domains=domains,
+        tensors={},
+        input_layer=0,
+        residence=Residence(torch.device("cpu"), SILENT),
+        trust_remote_code=False,
+    )

@@ -28,11 +28,6 @@ TEST_QUERIES = QUERIES[::2]
 
 
 @pytest.fixture(scope="session")
-def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
-
-
-@pytest.fixture(scope="session")
 def sister(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As wide as the tiny model, with other weights."""
     return make_tiny_model(tmp_path_factory.mktemp("sister") / "sister", seed=9)
