@@ -30,7 +30,7 @@ check: install
 
 bench: install
 	$(BIN)/python benchmarks/encode_speed.py
-	$(BIN)/python benchmarks/memory_million.py
+	$(BIN)/python benchmarks/shards.py --sentences 150000 --shards 1 3 16 --kills 10 --whole
 
 install: $(VENV)/installed
 

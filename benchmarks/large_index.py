@@ -30,7 +30,7 @@ from running import machine, write_results
 from sentcompress.commands.eval_retrieval import Params
 from sentcompress.corpora.collections import Collection, Corpus, DataSet, DocumentIds
 from sentcompress.encoding.embedder import Vectors
-from sentcompress.encoding.embedders import EmbedderSource
+from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.encoding.sides import Sides
 from sentcompress.evaluation.metrics import (
     BUILD_SECONDS,

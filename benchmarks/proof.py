@@ -6,7 +6,7 @@ Runs the commands that a user would run, on real data: STS-B and STS13; SciFact 
 kind of index; amazon-google and abt-buy; MR, SUBJ, TREC and MRPC; fidelity on sentences that no student was trained
 on; speed, size and memory with SimTDE's protocol beside; then the report. What is fresh in the work directory is
 skipped, so an interrupted run goes on where it stopped, and a finished one only writes the report anew. Copies the
-report's Markdown, its pictures and each result to benchmarks/results/proof.
+report's Markdown and its pictures to benchmarks/results/proof.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def measure(students: Sequence[str], steps: Sequence[str], data: Path, text: Pat
 
 
 def collect(work: Path, target: Path) -> None:
-    """The report, its pictures and the results behind it, where the repository keeps them."""
+    """The report and its pictures, where the repository keeps them."""
     document = sentcompress("report", work)
     if target.exists():
         shutil.rmtree(target)
@@ -93,15 +93,9 @@ def collect(work: Path, target: Path) -> None:
     page = Path(document["paths"]["report"])
     for picture in (Path(figure["png"]) for figure in document["figures"]):
         shutil.copy(picture, target / picture.name)
-    shutil.copy(page.with_suffix(".md"), target / "report.md")
-    used = {source["reference"] for table in document["tables"] for source in table["sources"]}
-    for reference in sorted(reference for reference in used if reference.startswith("evaluations/")):
-        name = reference.removeprefix("evaluations/")
-        shutil.copy(work / reference / "result.json", target / f"{name}.json")
-    for path in [*target.glob("*.json"), target / "report.md"]:
-        # A model from outside is named by its folder: where that lies is nobody's business.
-        text = path.read_text(encoding="utf-8").replace(f" --work {work}", "")
-        path.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
+    # A model from outside is named by its folder: where that lies is nobody's business.
+    text = page.with_suffix(".md").read_text(encoding="utf-8").replace(f" --work {work}", "")
+    (target / "report.md").write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
     print(f"results in {target}; the page is {page}")
 
 

@@ -5,11 +5,11 @@
 Contenders are the published students, the embedded teacher's last layers untrained, the teacher with fewer tokens or
 with weights rounded to few bits, and the teacher's vectors cut by PCA or stored in int8, 4 bits or 1 bit. For each of
 them and for SciFact, msmarco_5k and Quora: nDCG@10 on the judged queries in percent of the teacher's, and search
-fidelity to the teacher on queries made from the documents, as `split-documents` makes them, for every grading. Then
-the rank correlation of the two over the contenders, beside those of the mean cosine to the teacher and of STS-B test
-with the same share. Vectors are kept in the work directory, so an interrupted run resumes. `--documents` limits the
-documents of a collection, all relevant ones and others at random, and as many STS pairs; `--only` names contenders.
-Writes benchmarks/results/search_fidelity.json and .md.
+fidelity to the teacher on queries made from the documents, as `split-documents` makes them. Then the rank correlation
+of the two over the contenders, beside those of the mean cosine to the teacher and of STS-B test with the same share.
+Vectors are kept in the work directory, so an interrupted run resumes. `--documents` limits the documents of a
+collection, all relevant ones and others at random, and as many STS pairs; `--only` names contenders. Writes
+benchmarks/results/search_fidelity.json and .md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sentcompress.encoding.vector_cache import VectorCache
 from sentcompress.evaluation.index import Found, exact_search
 from sentcompress.evaluation.metrics import NDCG
 from sentcompress.evaluation.ranking import in_order, scores_of_queries
-from sentcompress.evaluation.search_fidelity import GRADINGS, GoldRanking
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.similarity import cosine_of_pairs, normalized, spearman
 from sentcompress.evaluation.vector_rows import in_memory
 from sentcompress.models.encoder import Encoder
@@ -172,18 +172,17 @@ def stored(documents: Vectors) -> dict[str, Callable[[Vectors], Vectors]]:
 def measure(
     vectors: Callable[[list[str]], Vectors], teacher: Callable[[list[str]], Vectors], one: Set, gold: GoldRanking
 ) -> dict[str, float]:
-    """nDCG@10 on judged queries, search fidelity by grading, and the mean cosine to the teacher, all x 100."""
+    """nDCG@10 on judged queries, search fidelity, and the mean cosine to the teacher, all x 100."""
     documents = vectors(one.documents)
     queries = normalized(vectors(one.queries))[0]
     found = exact_search(in_memory(normalized(documents)[0]), queries, DEPTH)
     ranked = in_order(Found(*found), lambda row: f"{row:09d}".encode())
-    ranks = gold.ranks(vectors(one.made), documents)
     of_teacher = teacher(one.documents)
     same = of_teacher.shape == documents.shape
     cosine = 100 * float(cosine_of_pairs(documents, of_teacher).mean()) if same else float("nan")
     return {
         "nDCG@10": 100 * float(scores_of_queries(ranked, one.grades)[NDCG].mean()),
-        **{f"fidelity, {grading}": 100 * float(gold.gains(ranks, grading).mean()) for grading in GRADINGS},
+        "fidelity": 100 * float(gold.fidelity(vectors(one.made), documents).mean()),
         "cosine": cosine,
     }
 
@@ -281,9 +280,7 @@ def page(found: Mapping[str, Any], command: str) -> str:
         f"|---|---|{'---|---|---|' * len(names)}",
     ]
     for row in found["rows"]:
-        cells = [
-            f"{of['kept']:.1f}% | {of['fidelity, linear']:.1f} | {of['cosine']:.1f}" for of in row["sets"].values()
-        ]
+        cells = [f"{of['kept']:.1f}% | {of['fidelity']:.1f} | {of['cosine']:.1f}" for of in row["sets"].values()]
         lines.append(f"| {row['name']} | {row['STS-B']:.2f} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""]).replace("nan", "")
 

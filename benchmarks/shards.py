@@ -25,11 +25,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memory_million import ROOT
 from running import machine, write_results
 
 from sentcompress.process_memory import peak_of
 
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 WIDTH = 32
 # Kills come within this time after the start, until a shard has ended; then within the time of the fastest.

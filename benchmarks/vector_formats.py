@@ -75,7 +75,7 @@ def main() -> None:
     gold = GoldRanking.of(queries, documents)
 
     def score(turned: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        return 100 * gold.gains(gold.ranks(turned, stored))
+        return 100 * gold.fidelity(turned, stored)
 
     held_out, turn = HeldOut(queries, documents, score), turn_of(train)
     rows = []

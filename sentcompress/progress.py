@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from sentcompress.errors import SentcompressWarning
 from sentcompress.quantities import told_time
@@ -23,8 +22,8 @@ PACKAGE = Path(__file__).parent
 TOLD = ("loss", "dev", "best", "seconds_left")
 
 
-class Task(Protocol):
-    """One progress bar."""
+class Task:
+    """One progress bar; as it is here, it shows nothing."""
 
     def advance(self, amount: int = 1) -> None:
         """Count `amount` more items as done."""
@@ -40,13 +39,13 @@ class Task(Protocol):
         """
 
 
-class Reporter(Protocol):
-    """Receives the progress, metrics, notes and warnings of a stage."""
+class Reporter:
+    """Receives the progress, metrics, notes and warnings of a stage; as it is here, it shows nothing."""
 
     @contextmanager
     def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
         """Show a progress bar within a `with` block; `total` and `Task.advance` count items of `unit`."""
-        yield from ()
+        yield Task()
 
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:
@@ -66,6 +65,7 @@ class Reporter(Protocol):
 
     def step(self, message: str) -> None:
         """Report which of several steps begins or resumes; an `Overview` passes it on, but no notes."""
+        self.note(message)
 
     def note(self, message: str) -> None:
         """Report useful information, such as what was selected or skipped."""
@@ -74,53 +74,14 @@ class Reporter(Protocol):
         """Report something that the user may want to change."""
 
 
-class _SilentTask:
-    def advance(self, amount: int = 1) -> None:
-        pass
-
-    def set_total(self, total: int | None) -> None:
-        pass
-
-    def set_work(self, stretches: Sequence[tuple[int, float]]) -> None:
-        pass
-
-
-class SilentReporter:
-    """Ignores everything."""
-
-    @contextmanager
-    def track(self, description: str, total: int | None = None, unit: str = "sentences") -> Iterator[Task]:
-        yield _SilentTask()
-
-    @contextmanager
-    def phase(self, description: str) -> Iterator[None]:
-        yield
-
-    @contextmanager
-    def recorded(self, path: Path) -> Iterator[None]:
-        yield
-
-    def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
-        pass
-
-    def step(self, message: str) -> None:
-        self.note(message)
-
-    def note(self, message: str) -> None:
-        pass
-
-    def warn(self, message: str) -> None:
-        pass
-
-
-SILENT: Reporter = SilentReporter()
+SILENT = Reporter()
 
 
 # Seconds over the time that are told; to check finished stages again takes less.
 TOLD_OVER = 60.0
 
 
-class Overview(SilentReporter):
+class Overview(Reporter):
     """Passes on steps, progress and warnings, each once, but neither notes nor details of the training.
 
     Args:
@@ -154,7 +115,7 @@ class Overview(SilentReporter):
         self._reporter.metrics({name: values[name] for name in TOLD if name in values})
 
 
-class LoggingReporter(SilentReporter):
+class LoggingReporter(Reporter):
     """Logs notes as INFO and training metrics as DEBUG to the logger `sentcompress`; warns with SentcompressWarning."""
 
     _logger = logging.getLogger("sentcompress")
@@ -169,7 +130,7 @@ class LoggingReporter(SilentReporter):
         warnings.warn(message, SentcompressWarning, stacklevel=_frames_of_ours())
 
 
-LOGGED: Reporter = LoggingReporter()
+LOGGED = LoggingReporter()
 
 
 def _frames_of_ours() -> int:

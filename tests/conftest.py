@@ -69,6 +69,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
 
 
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another one, of 1 layer, 16 wide."""
+    return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
+
+
 @pytest.fixture
 def encoder(tiny_model: Path) -> Encoder:
     """The same, loaded for one test."""

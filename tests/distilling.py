@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
-from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN, TRIPLET_SCHEMA, TRIPLETS
+from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN, TRIPLET_SCHEMA, TRIPLETS
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
+from sentcompress.progress import SILENT
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
+from sentcompress.training.batches import Rows
+from sentcompress.training.residence import Residence
+from sentcompress.training.teacher_views import Supply, supply
 
 # A training of four steps.
 SHORT: dict[str, Any] = {
@@ -46,34 +52,34 @@ def made_once(folder: Path, key: Hashable, make: Callable[[WorkDirectory], objec
     return work
 
 
-def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, shard_rows: int = 200) -> WorkDirectory:
-    """Sentences and the teacher's vectors of them, both called main, in shards of `shard_rows`."""
+def make_work(folder: Path, teacher: Path, texts: Sequence[str], *, file_rows: int = 200) -> WorkDirectory:
+    """Sentences and the teacher's vectors of them, both called main, in files of `file_rows`."""
 
     def make(work: WorkDirectory) -> None:
-        shards = [texts[start : start + shard_rows] for start in range(0, len(texts), shard_rows)]
-        add_vectors(work, add_sentences(work, shards), teacher, shards)
+        files = [texts[start : start + file_rows] for start in range(0, len(texts), file_rows)]
+        add_vectors(work, add_sentences(work, files), teacher, files)
 
     source = resolve(str(teacher))
-    return made_once(folder, (str(teacher), source.digest, tuple(texts), shard_rows), make)
+    return made_once(folder, (str(teacher), source.digest, tuple(texts), file_rows), make)
 
 
-def add_sentences(work: WorkDirectory, shards: Sequence[Sequence[str]], name: str = "main") -> Artifact:
+def add_sentences(work: WorkDirectory, files: Sequence[Sequence[str]], name: str = "main") -> Artifact:
     """A sentence table of originals."""
-    asked = {"texts": [list(texts) for texts in shards]}
+    asked = {"texts": [list(texts) for texts in files]}
     with work.build(Request("sentences", name, "augment", asked), force=True) as build:
-        rows = _write_originals(build, shards)
+        rows = _write_originals(build, files)
         return build.finish({"rows": rows, "originals": rows})
 
 
-def _write_originals(build: Build, shards: Sequence[Sequence[str]]) -> int:
-    """Write the shards of a table, and return the number of its rows."""
+def _write_originals(build: Build, files: Sequence[Sequence[str]]) -> int:
+    """Write the files of a table, and return the number of its rows."""
     rows = 0
-    for number, texts in enumerate(shards):
+    for number, texts in enumerate(files):
         written = [
             {"row": row, "text": text, "source": "original", "parent": -1, "origin": "test", "domain": ""}
             for row, text in enumerate(texts, rows)
         ]
-        with build.write(SHARD_PATTERN.format(number)) as path:
+        with build.write(SENTENCES_PATTERN.format(number)) as path:
             pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), path)
         rows += len(texts)
     return rows
@@ -90,7 +96,7 @@ def add_triplets(work: WorkDirectory, texts: Sequence[str], name: str = "triplet
 
 
 def add_vectors(
-    work: WorkDirectory, sentences: Artifact, teacher: Path, shards: Sequence[Sequence[str]], name: str = "main"
+    work: WorkDirectory, sentences: Artifact, teacher: Path, files: Sequence[Sequence[str]], name: str = "main"
 ) -> Artifact:
     """The teacher's vectors of a table made by `add_sentences`."""
     import torch
@@ -100,14 +106,14 @@ def add_vectors(
     asked = {"teacher": str(teacher), "revision": None, "pooling": "auto"}
     inputs = {sentences.reference: sentences.digest, f"model:{source.label}": source.digest}
     with work.build(Request("teacher-vectors", name, "teacher-embed", asked, inputs)) as build:
-        for number, texts in enumerate(shards):
+        for number, texts in enumerate(files):
             tokens = encoder.tokenize(texts)
             longest = max(map(len, tokens))
             ids = torch.tensor([line + [0] * (longest - len(line)) for line in tokens])
             mask = torch.tensor([[1] * len(line) + [0] * (longest - len(line)) for line in tokens])
             with torch.inference_mode(), build.write(f"vectors-{number:05d}.npy") as path, path.open("wb") as stream:
                 np.save(stream, encoder(ids, mask).numpy())
-        rows = sum(map(len, shards))
+        rows = sum(map(len, files))
         return build.finish({"rows": rows, "dimension": encoder.dimension, "teacher": source.label})
 
 
@@ -119,3 +125,17 @@ def write_dev(path: Path, texts: Sequence[str]) -> Path:
         lines.append(f"{5 * len(one & two) / len(one | two):.3f}\t{first}\t{second}\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path
+
+
+def supply_to(student: Encoder, vectors: Artifact, *needs: str, domains: Rows | None = None) -> Supply:
+    """What a method with these needs is supplied with on a CPU."""
+    return supply(
+        frozenset(needs),
+        student,
+        vectors,
+        domains=domains,
+        tensors={},
+        input_layer=0,
+        residence=Residence(torch.device("cpu"), SILENT),
+        trust_remote_code=False,
+    )

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 
 
-class Listener(SilentReporter):
+class Listener(Reporter):
     """Keeps warnings and notes, both in order in `heard`, and metrics in `told`."""
 
     def __init__(self) -> None:

@@ -17,6 +17,6 @@ def bytes_of(
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def make_table(work: WorkDirectory, texts: list[str], shard_rows: int = 100, name: str = "main") -> Artifact:
+def make_table(work: WorkDirectory, texts: list[str], file_rows: int = 100, name: str = "main") -> Artifact:
     """A sentence table in small shards."""
-    return add_sentences(work, [texts[start : start + shard_rows] for start in range(0, len(texts), shard_rows)], name)
+    return add_sentences(work, [texts[start : start + file_rows] for start in range(0, len(texts), file_rows)], name)

@@ -330,6 +330,14 @@ def test_a_command_has_the_same_name_all_the_way_down() -> None:
         assert (PACKAGE.parent / "tests" / "stages" / f"test_{name}.py").is_file(), command
 
 
+def test_every_package_is_on_the_map() -> None:
+    page = (PACKAGE.parent / "docs" / "code.md").read_text(encoding="utf-8")
+    table = page.partition("## Packages")[2].partition("\n## ")[0]
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == {
+        name for name in re.findall(r"`(\w+)`", table) if (PACKAGE / name).is_dir()
+    }
+
+
 def test_there_is_no_utils() -> None:
     assert not [path for path in modules() if "util" in path.stem or "helper" in path.stem]
 

@@ -84,4 +84,4 @@ def join_tables(plan: Artifact, shards: Sequence[Artifact], build: Build, report
 
 def _plan_in(facts: Mapping[str, Any]) -> AugmentationPlan:
     read = ReadCounts(**facts["read"])
-    return AugmentationPlan(read.originals, read.shards, tuple((source, copies) for source, copies in facts["copies"]))
+    return AugmentationPlan(read.originals, read.files, tuple((source, copies) for source, copies in facts["copies"]))

@@ -40,12 +40,12 @@ class AugmentationPlan:
     """The originals of a table, and the numbers of copies by augmentation, in table order.
 
     Attributes:
-        shards: files of the table.
+        files: files of the table.
         copies: (source, number of copies) of each augmentation.
     """
 
     originals: int
-    shards: int
+    files: int
     copies: tuple[tuple[str, int], ...]
 
     @property
@@ -56,7 +56,7 @@ class AugmentationPlan:
     def piece_sizes(self, table: SentenceTable) -> list[int]:
         """The number of sentences of each piece. No piece crosses a file boundary of the table."""
         step = self.piece_rows
-        return [min(step, rows - start) for rows in table.shard_rows[: self.shards] for start in range(0, rows, step)]
+        return [min(step, rows - start) for rows in table.file_rows[: self.files] for start in range(0, rows, step)]
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ def append_pieces(
     """
     total = plan.originals * (1 + sum(copies for _, copies in plan.copies))
     table, index, result = SentenceTable(build.path), SentenceIndex(), Augmented()
-    writer = SentenceWriter(build.write, first_row=plan.originals, first_shard=plan.shards)
+    writer = SentenceWriter(build.write, first_row=plan.originals, first_file=plan.files)
     with reporter.track("dropping duplicates", total=total) as task:
-        for shard in range(plan.shards):
-            texts = table.texts(shard)
+        for file in range(plan.files):
+            texts = table.texts(file)
             index.assign(sentence_hashes(texts))
             task.advance(len(texts))
         for source, copies in plan.copies:
@@ -199,7 +199,7 @@ class _Place:
 
 def _places(plan: AugmentationPlan, table: SentenceTable) -> Iterator[_Place]:
     number = first_row = 0
-    for file, rows in enumerate(table.shard_rows[: plan.shards]):
+    for file, rows in enumerate(table.file_rows[: plan.files]):
         for start in range(0, rows, plan.piece_rows):
             yield _Place(number, file, start, min(plan.piece_rows, rows - start), first_row + start)
             number += 1

@@ -69,7 +69,7 @@ class _Left(ProgressColumn):
         return rich_text("" if left is None else told_time(left), "cyan")
 
 
-class _TerminalTask:
+class _TerminalTask(ProgressTask):
     """A progress bar, and what logs and `status` are told."""
 
     def __init__(self, progress: Progress, task: Any, counter: Counter) -> None:
@@ -87,7 +87,7 @@ class _TerminalTask:
         self._counter.set_work(stretches)
 
 
-class TerminalReporter:
+class TerminalReporter(Reporter):
     """Shows progress bars and training metrics if standard error is a terminal, else a line a minute.
 
     Messages and warnings are always shown.
@@ -145,9 +145,6 @@ class TerminalReporter:
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         self._metrics.update(values)
         self._running.metrics(values)
-
-    def step(self, message: str) -> None:
-        self.note(message)
 
     def note(self, message: str) -> None:
         if not self.quiet:

@@ -39,7 +39,10 @@ class Params(Sharded, Hub):
     ]
     output: Annotated[
         Path,
-        Opt("Output: a .npy or .parquet file, or a folder of shards with ids (a name without suffix).", short="o"),
+        Opt(
+            "Output: a .npy or .parquet file, or a folder of numbered files (a name without suffix).",
+            short="o",
+        ),
     ]
     model: Model = None
     store: Annotated[
@@ -71,7 +74,7 @@ class Params(Sharded, Hub):
 
     @property
     def to_folder(self) -> bool:
-        """Whether shards are written into a folder."""
+        """Whether numbered files are written into a folder."""
         return self.output.suffix not in SUFFIXES
 
     def faults(self) -> list[str]:
@@ -96,6 +99,6 @@ class Params(Sharded, Hub):
 
 COMMAND = Command(
     Params,
-    "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids.",
+    "Encode texts with any model. Writes a .npy or .parquet file, or a folder of numbered files with ids.",
     version=2,  # repeated ids, empty texts of static models
 )

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
-from sentcompress.commands.options import MODEL, Opt
-from sentcompress.commands.shared import EvaluationOptions, Sentences
+from sentcompress.commands.options import Opt
+from sentcompress.commands.shared import ReferenceOptions, Sentences, SkipBad
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(EvaluationOptions):
+class Params(ReferenceOptions):
     """What to compare, and on which sentences."""
 
     command: ClassVar[str] = "eval-fidelity"
@@ -24,17 +24,15 @@ class Params(EvaluationOptions):
         ),
     ] = ()
     sentences: Sentences = None
-    compare: Annotated[str | None, Opt("Reference model, named as for --model.", affects="input", names=MODEL)] = (
-        "teacher"
-    )
     sample: Annotated[int, Opt("Maximum number of sentences, sampled with the seed.", minimum=3)] = 10_000
     neighbours: Annotated[int, Opt("Number of nearest neighbours compared per sentence.", minimum=1)] = 10
     pairwise: Annotated[int, Opt("Number of sentences of which all pairs are compared.", minimum=3)] = 1000
     show: Annotated[int, Opt("Number of sentence pairs to show on which the models disagree most.", minimum=0)] = 10
+    skip_bad: SkipBad = False
 
     def faults(self) -> list[str]:
         faults = ["`text` and `sentences` cannot both be given"] if self.text and self.sentences else []
-        return faults + (["`compare` names the reference model; it cannot be none"] if self.compare is None else [])
+        return faults + super().faults()
 
 
 COMMAND = Command(

@@ -13,18 +13,17 @@ from sentcompress.commands.shared import (
     Device,
     Dtype,
     Hub,
-    Index,
+    IndexOptions,
     Model,
     Named,
     Runtime,
-    Seed,
     Similarity,
     unable_to_search,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Index, Hub, Named):
+class Params(IndexOptions, Hub, Named):
     """The data set, the models, and the indexes."""
 
     command: ClassVar[str] = "eval-retrieval"
@@ -77,7 +76,6 @@ class Params(Index, Hub, Named):
     threads: Annotated[int, Opt("Threads of FAISS; 0 for all available.", minimum=0)] = 1
     rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
     bootstrap: Bootstrap = 1000
-    seed: Seed = 0
     device: Device = "auto"
     dtype: Dtype = "float32"
 

@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import LEAST_PASSAGES, Runtime, SearchFidelityOptions
+from sentcompress.commands.shared import LEAST_PASSAGES, ReferenceOptions, Runtime
 
 TEST, ALL = "test", "all"
 PARTS = ("dev", TEST, ALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(SearchFidelityOptions):
+class Params(ReferenceOptions):
     """The models, and what is searched."""
 
     command: ClassVar[str] = "eval-search"

@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import LEAST_PASSAGES, SearchFidelityOptions
+from sentcompress.commands.shared import LEAST_PASSAGES, ReferenceOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(SearchFidelityOptions):
+class Params(ReferenceOptions):
     """The model, the texts, and how large a stored vector may be."""
 
     command: ClassVar[str] = "fit-quantizer"

@@ -10,9 +10,8 @@ from sentcompress.commands.shared import (
     Device,
     Dtype,
     Hub,
-    Index,
+    IndexOptions,
     Named,
-    Seed,
     Sharded,
     Similarity,
     SkipBad,
@@ -21,7 +20,7 @@ from sentcompress.commands.shared import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Sharded, Index, Hub, Named):
+class Params(Sharded, IndexOptions, Hub, Named):
     """The data, the model, and the selection of negatives."""
 
     command: ClassVar[str] = "mine-negatives"
@@ -80,7 +79,6 @@ class Params(Sharded, Index, Hub, Named):
         ),
     ] = "flat"
     skip_bad: SkipBad = False
-    seed: Seed = 0
     device: Device = "auto"
     dtype: Dtype = "float32"
 

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Compare, Device, Dtype, Hub, IdColumn, Index, Model, Seed, SkipBad, no_file
+from sentcompress.commands.shared import Compare, Device, Dtype, Hub, IdColumn, IndexOptions, Model, SkipBad, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(Index, Hub):
+class Params(IndexOptions, Hub):
     """The queries, the collection and the models."""
 
     command: ClassVar[str] = "search"
@@ -56,7 +56,6 @@ class Params(Index, Hub):
         bool, Opt("Also cut the rows of a table into passages, like the files of a folder.", affects="input")
     ] = False
     skip_bad: SkipBad = False
-    seed: Seed = 0
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
     device: Device = "auto"
     dtype: Dtype = "float32"

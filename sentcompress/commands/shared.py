@@ -201,18 +201,13 @@ class EvaluationOptions(Hub, Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchFidelityOptions(Hub, Named):
-    """Options of commands that measure search fidelity, which needs a reference model."""
+class ReferenceOptions(Hub, Named):
+    """Options of commands that measure how well a model reproduces a reference model."""
 
     model: Model = None
-    compare: Annotated[
-        str | None,
-        Opt(
-            "Reference model: its search results are to be reproduced. Named as for --model.",
-            affects="input",
-            names=MODEL,
-        ),
-    ] = "teacher"
+    compare: Annotated[str | None, Opt("Reference model, named as for --model.", affects="input", names=MODEL)] = (
+        "teacher"
+    )
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
     device: Device = "auto"
@@ -246,8 +241,8 @@ def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index(Options):
-    """Settings of an approximate index; each kind of index uses its own."""
+class IndexOptions(Options):
+    """Settings of an approximate index; each kind of index uses its own. The defaults of `ivf` are HPD's."""
 
     nlist: Annotated[int, Opt("Cells of an inverted file (ivf, ivfpq).", minimum=1)] = 1024
     nprobe: Annotated[int, Opt("Cells of an inverted file searched per query.", minimum=1)] = 5
@@ -267,3 +262,4 @@ class Index(Options):
             choices=("int8", "float16", "float32"),
         ),
     ] = "int8"
+    seed: Seed = 0

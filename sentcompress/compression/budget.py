@@ -22,7 +22,7 @@ ROUNDS, FOR_ROUNDS = 0.3, 8 * 60.0
 LEAST_TRIAL, LEAST_TRAINING = 45.0, 30.0
 LEAST_TEXTS = 1000
 # Passages that a student's search is measured among.
-LEAST_PASSAGES, MOST_PASSAGES = 1000, 20_000
+FEWEST_SEARCHED, MOST_SEARCHED = 1000, 20_000
 # The least of both where the time would be too short otherwise: a published student is still good then, and the
 # difference to the teacher is still seen, with a wider interval.
 TIGHT_TEXTS, TIGHT_PASSAGES = 500, 300
@@ -213,7 +213,7 @@ def _budget(
         benching=measured.benching,
         racing=BENCH * seconds / max(1, candidates),
         measuring=measured.seconds,
-        tight=measured.passages < min(LEAST_PASSAGES, load.searched),
+        tight=measured.passages < min(FEWEST_SEARCHED, load.searched),
     )
 
 
@@ -252,7 +252,7 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     searches = 1 + STUDENT_COST * (trials + 4 if candidates else 2)
     each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
     allowed = int(SEARCHES * seconds / (searches * passage))
-    passages = min(max(allowed, LEAST_PASSAGES), MOST_PASSAGES)
+    passages = min(max(allowed, FEWEST_SEARCHED), MOST_SEARCHED)
     if ease < 1:  # of a small collection, all passages are searched
         passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
     raced = candidates if candidates > 1 else 0
@@ -265,7 +265,7 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     # Each candidate's speed beside the teacher's.
     racing = raced * LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each
     # Of fewer passages, number formats are fitted badly.
-    sample = min(FITTED, max(passages, LEAST_PASSAGES))
+    sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
     starts = STUDENT_COST * load.dev_passages * (trials + 1 if candidates else 0)
     work = (searches * searched + STUDENT_COST * fitted + starts) * passage + timed + racing

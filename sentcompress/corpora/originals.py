@@ -69,7 +69,7 @@ class ReadCounts:
     """What was read, and what was dropped by reason; `mix` tells how much was taken of each input, if not all."""
 
     originals: int = 0
-    shards: int = 0
+    files: int = 0
     triplets: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     mix: dict[str, Any] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def write_originals(
                 if limits.sentences is not None and index.rows >= limits.sentences:
                     break
     writer.finish()
-    counts.originals, counts.shards = index.rows, writer.shards
+    counts.originals, counts.files = index.rows, writer.files
     counts.skip("bad_lines", bad.count)
     rows = triplets.finish()
     counts.triplets = len(rows)

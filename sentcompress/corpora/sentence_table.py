@@ -1,4 +1,4 @@
-"""The sentence table: Parquet shards with one row per distinct sentence. Reading and writing."""
+"""The sentence table: Parquet files with one row per distinct sentence. Reading and writing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ORIGINAL = "original"
-SHARD_PATTERN = "sentences-{:05d}.parquet"
-SHARD_ROWS = 100_000
-# A shard is read into memory, so it ends early if sentences have thousands of characters.
-SHARD_CHARACTERS = 2**28
+SENTENCES_PATTERN = "sentences-{:05d}.parquet"
+FILE_ROWS = 100_000
+# A file is read into memory, so it ends early if sentences have thousands of characters.
+FILE_CHARACTERS = 2**28
 SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -45,42 +45,42 @@ MINED_SCHEMA = pa.schema(
 
 
 class SentenceTable:
-    """The sentences of an artifact of kind `sentences`. Rows are numbered 0 to `len(table) - 1` in shard order.
+    """The sentences of an artifact of kind `sentences`. Rows are numbered 0 to `len(table) - 1` in file order.
 
     Attributes:
-        shards: the files.
-        shard_rows: rows of each file.
-        shard_bytes: bytes of the text of each file, roughly: repeated texts can count once.
+        files: the files.
+        file_rows: rows of each file.
+        file_bytes: bytes of the text of each file, roughly: repeated texts can count once.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.shards = sorted(folder.glob("sentences-*.parquet"))
-        files = [pq.read_metadata(path) for path in self.shards]
-        self.shard_rows = [file.num_rows for file in files]
-        self.shard_bytes = [sum(map(_text_bytes, map(file.row_group, range(file.num_row_groups)))) for file in files]
+        self.files = sorted(folder.glob("sentences-*.parquet"))
+        files = [pq.read_metadata(path) for path in self.files]
+        self.file_rows = [file.num_rows for file in files]
+        self.file_bytes = [sum(map(_text_bytes, map(file.row_group, range(file.num_row_groups)))) for file in files]
 
     def __len__(self) -> int:
-        return sum(self.shard_rows)
+        return sum(self.file_rows)
 
-    def texts(self, shard: int) -> list[str]:
-        """All sentences of one shard, in row order."""
-        return self._column(shard, "text")
+    def texts(self, file: int) -> list[str]:
+        """All sentences of one file, in row order."""
+        return self._column(file, "text")
 
-    def origins(self, shard: int) -> list[str]:
-        """The input that each sentence of one shard came from, in row order."""
-        return self._column(shard, "origin")
+    def origins(self, file: int) -> list[str]:
+        """The input that each sentence of one file came from, in row order."""
+        return self._column(file, "origin")
 
-    def domain_names(self, shard: int) -> list[str]:
-        """The domain of each sentence of one shard, in row order; empty strings for unknown ones."""
-        return self._column(shard, "domain")
+    def domain_names(self, file: int) -> list[str]:
+        """The domain of each sentence of one file, in row order; empty strings for unknown ones."""
+        return self._column(file, "domain")
 
-    def _column(self, shard: int, name: str) -> list[str]:
-        return read_columns(self.shards[shard], name).column(name).to_pylist()  # type: ignore[no-any-return]
+    def _column(self, file: int, name: str) -> list[str]:
+        return read_columns(self.files[file], name).column(name).to_pylist()  # type: ignore[no-any-return]
 
     def stream(self, batch_rows: int = 10_000) -> Iterator[list[str]]:
         """All sentences in row order, in lists of at most `batch_rows`."""
-        for path in self.shards:
+        for path in self.files:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
                     yield batch.column(0).to_pylist()
@@ -114,14 +114,14 @@ class SentenceTable:
         """[N] the number of each row's domain, counted by first occurrence; all 0 if no domains are known."""
         numbers: dict[str, int] = {}
         found = np.zeros(len(self), np.int64)
-        names = (name for shard in range(len(self.shards)) for name in self.domain_names(shard))
+        names = (name for file in range(len(self.files)) for name in self.domain_names(file))
         for row, name in enumerate(names):
             found[row] = numbers.setdefault(name, len(numbers))
         return found
 
     def parents(self) -> npt.NDArray[np.int64]:
         """[N] the row that each row was made from, -1 for originals."""
-        columns = [_numbers(read_columns(path, "parent").column("parent")) for path in self.shards]
+        columns = [_numbers(read_columns(path, "parent").column("parent")) for path in self.files]
         return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
@@ -143,22 +143,22 @@ def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 class SentenceWriter:
-    """Writes the table shard by shard, rows in the order in which they are added.
+    """Writes the table file by file, rows in the order in which they are added.
 
     Args:
         write: opens a file of the artifact by name (`Build.write`).
-        first_row, first_shard: the numbers after those of existing shards.
+        first_row, first_file: the numbers after those of existing files.
 
     Attributes:
-        rows, shards: their number, including existing ones.
+        rows, files: their number, including existing ones.
     """
 
     def __init__(
-        self, write: Callable[[str], AbstractContextManager[Path]], first_row: int = 0, first_shard: int = 0
+        self, write: Callable[[str], AbstractContextManager[Path]], first_row: int = 0, first_file: int = 0
     ) -> None:
         self.rows = first_row
         self._write = write
-        self.shards = first_shard
+        self.files = first_file
         self._characters = 0
         self._columns: tuple[list[str], list[str], list[int], list[str], list[str]] = ([], [], [], [], [])
 
@@ -172,17 +172,17 @@ class SentenceWriter:
         domains.append(domain)
         self.rows += 1
         self._characters += len(text) + len(domain)
-        if len(texts) == SHARD_ROWS or self._characters >= SHARD_CHARACTERS:
+        if len(texts) == FILE_ROWS or self._characters >= FILE_CHARACTERS:
             self.finish()
 
     def finish(self) -> None:
-        """Write the remaining rows as a last shard."""
+        """Write the remaining rows as a last file."""
         count = len(self._columns[0])
         if count:
             numbers = range(self.rows - count, self.rows)
             table = pa.table([pa.array(numbers, pa.int64()), *map(pa.array, self._columns)], schema=SCHEMA)
-            with self._write(SHARD_PATTERN.format(self.shards)) as path:
+            with self._write(SENTENCES_PATTERN.format(self.files)) as path:
                 pq.write_table(table, path, compression="zstd")
-            self.shards += 1
+            self.files += 1
             self._columns = ([], [], [], [], [])
             self._characters = 0

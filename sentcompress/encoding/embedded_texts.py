@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource
+from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sentcompress.commands.options import Options
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.embedders import ModelEmbedder
+from sentcompress.encoding.embedder_sources import ModelEmbedder
 from sentcompress.encoding.sharing import serve, sharing
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.devices import pick_device

@@ -12,7 +12,7 @@ import numpy as np
 
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.batches import windows
-from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
+from sentcompress.encoding.npy_files import LAYERS_PATTERN, VECTORS_PATTERN, writing_vectors
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import SCAFFOLD, Artifact, Build
 from sentcompress.store.shard import Shard
@@ -52,7 +52,7 @@ class Span:
 
 def spans_of(table: SentenceTable) -> list[Span]:
     """One span for each file of a table."""
-    return [Span(file, 0, rows, whole=True) for file, rows in enumerate(table.shard_rows)]
+    return [Span(file, 0, rows, whole=True) for file, rows in enumerate(table.file_rows)]
 
 
 def measured_windows(table: SentenceTable, longest: int, task: Task) -> list[list[list[int]]]:
@@ -64,7 +64,7 @@ def measured_windows(table: SentenceTable, longest: int, task: Task) -> list[lis
         longest: characters of a text that count; the model does not read more.
     """
     found = []
-    for file, rows in enumerate(table.shard_rows):
+    for file, rows in enumerate(table.file_rows):
         found.append(
             [[len(window), sum(min(len(text), longest) for text in window)] for window in windows([table.texts(file)])]
         )
@@ -96,7 +96,7 @@ def divided(table: SentenceTable, files: Sequence[int], share: Shard) -> tuple[l
     of its own, so that a run with another number of ranks can continue with them.
     """
     even = len(files) // share.count * share.count
-    spans = [Span(file, 0, table.shard_rows[file], whole=True) for file in (files[place] for place in share.of(even))]
+    spans = [Span(file, 0, table.file_rows[file], whole=True) for file in (files[place] for place in share.of(even))]
     cut = list(files[even:])
     pieces: list[Span] = []
     for file in cut:
@@ -107,7 +107,7 @@ def divided(table: SentenceTable, files: Sequence[int], share: Shard) -> tuple[l
 
 def join_file(file: int, rows: int, build: Build, *, layers: bool) -> None:
     """Write the vectors of a file that was cut into windows."""
-    for pattern in (*([LAYER_SHARD_PATTERN] if layers else []), SHARD_PATTERN):
+    for pattern in (*([LAYERS_PATTERN] if layers else []), VECTORS_PATTERN):
         name = pattern.format(file)
         if not build.has(name):
             _join(iter(sorted((build.path / PARTS).glob(name.replace(".npy", "-*.npy")))), rows, build, name)
@@ -121,12 +121,12 @@ def join_vectors(plan: Artifact, shards: Sequence[Artifact], build: Build, repor
         shards: in order.
     """
     facts = {**shards[0].facts, **plan.facts["described"]}
-    patterns = [LAYER_SHARD_PATTERN] if facts["layers"] else []
+    patterns = [LAYERS_PATTERN] if facts["layers"] else []
     parts = _parts_by_file(shards)
     with reporter.track("merging", total=facts["rows"]) as task:
         for file, inside in enumerate(plan.facts["windows"]):
             rows = sum(count for count, _ in inside)
-            for pattern in (*patterns, SHARD_PATTERN):
+            for pattern in (*patterns, VECTORS_PATTERN):
                 name = pattern.format(file)
                 if not build.has(name):
                     _join(iter(parts[name]), rows, build, name)

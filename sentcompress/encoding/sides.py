@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource
+from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection

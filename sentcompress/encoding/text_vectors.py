@@ -1,4 +1,4 @@
-"""The vectors of texts, computed while they are written: a `.npy` or Parquet file, or the shards of a folder."""
+"""The vectors of texts, computed while they are written: a `.npy` or Parquet file, or the files of a folder."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedTexts
 from sentcompress.corpora.text_files import batches
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.vector_folder import Vectors
-from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.json_documents import to_json
 from sentcompress.progress import Task
 
-# Texts passed to the engine at a time, and those of a shard; fewer if they are long.
-CHUNK, SHARD = 1000, 20_000
+# Texts passed to the engine at a time, and those of a file of a folder; fewer if they are long.
+CHUNK, FILE_ROWS = 1000, 20_000
 
 
 class Engine(Protocol):
@@ -27,9 +27,9 @@ class Engine(Protocol):
         """Vectors of any number of texts in bounded memory; yields consecutive rows in order."""
 
 
-def in_shards(texts: IdentifiedTexts) -> Iterator[list[IdentifiedText]]:
-    """The texts from the beginning, divided as the shards of a folder are."""
-    return batches(texts.read(), SHARD, lambda row: len(row[1]))
+def in_files(texts: IdentifiedTexts) -> Iterator[list[IdentifiedText]]:
+    """The texts from the beginning, divided as the files of a folder are."""
+    return batches(texts.read(), FILE_ROWS, lambda row: len(row[1]))
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class TextVectors:
     def write_parquet(self, path: Path, asked: Mapping[str, Any], task: Task) -> None:
         """Write one Parquet file, with ids; `asked` is kept in its metadata."""
         with writing_parquet(path, self.storage, to_json(asked, indent=None)) as append:
-            for shard in in_shards(self.texts):
-                ids, parts = self._encoded(shard, task)
+            for file in in_files(self.texts):
+                ids, parts = self._encoded(file, task)
                 for vectors in parts:
                     append(ids[: len(vectors)], vectors)
                     ids = ids[len(vectors) :]
 
-    def write_shards(
+    def write_files(
         self,
         task: Task,
         *,
@@ -64,19 +64,19 @@ class TextVectors:
         write: Callable[[int, list[str], Iterator[Vectors], Storage], None],
         only: range | None = None,
     ) -> tuple[list[int], int]:
-        """Write the shards that are missing.
+        """Write the files that are missing.
 
         Args:
-            has: whether the shard of a number is there.
-            write: writes a shard: its number, ids, vectors in parts, and their storage.
-            only: the numbers of the shards; all by default.
+            has: whether the files of a number are there.
+            write: writes the files of a number: the number, ids, vectors in parts, and their storage.
+            only: the numbers of the files; all by default.
 
         Returns:
-            The rows of each shard up to the last one, and how many rows were encoded.
+            The rows of each file up to the last one, and how many rows were encoded.
         """
         counts: list[int] = []
         encoded = 0
-        for number, rows in enumerate(in_shards(self.texts)):
+        for number, rows in enumerate(in_files(self.texts)):
             if only is not None and number == only.stop:
                 break
             counts.append(len(rows))
@@ -90,6 +90,6 @@ class TextVectors:
         return counts, encoded
 
     def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[list[str], Iterator[Vectors]]:
-        """The ids of a shard, and its vectors in parts."""
-        # Nothing but the shard's own texts goes in, so that its bytes do not depend on where a run began.
+        """The ids of a file, and its vectors in parts."""
+        # Nothing but the file's own texts goes in, so that its bytes do not depend on where a run began.
         return [one for one, _ in rows], self.engine.stream([[text for _, text in rows]], task)

@@ -1,6 +1,6 @@
-"""Vectors of any number of texts as a folder of shards with their ids, written in resumable steps, and its reader.
+"""Vectors of any number of texts as a folder of numbered files, written in resumable steps, and its reader.
 
-manifest.json            what was asked for; when complete: rows, shards and their SHA-256
+manifest.json            what was asked for; when complete: rows, and the SHA-256 of each pair of files
 vectors-00000.npy        [n, D] float32 or float16, or [n, B] uint8 codes
 ids-00000.json           the n ids
 quantizer.json, quantizer.safetensors    only with codes
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sentcompress.encoding.npy_files import VECTORS_PATTERN, writing_vectors
 from sentcompress.encoding.storage import Storage
-from sentcompress.encoding.vector_shards import SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.json_documents import read_json, to_json
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
@@ -49,32 +49,32 @@ class VectorFolder:
     def __init__(self, path: Path, asked: Mapping[str, Any], finished: Mapping[str, Any] | None, lock: Lock) -> None:
         self.path, self.asked, self.finished, self._lock = path, asked, finished, lock
 
-    def has(self, shard: int) -> bool:
-        """Whether both files of a shard are there."""
-        return all((self.path / pattern.format(shard)).is_file() for pattern in (IDS_PATTERN, SHARD_PATTERN))
+    def has(self, number: int) -> bool:
+        """Whether both files of a number are there."""
+        return all((self.path / pattern.format(number)).is_file() for pattern in (IDS_PATTERN, VECTORS_PATTERN))
 
-    def write(self, shard: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
-        """Write one shard: n ids, and their vectors in parts [m, D]."""
-        write_shard(self._written, shard, ids, parts, storage)
+    def write(self, number: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
+        """Write the files of a number: n ids, and their vectors in parts [m, D]."""
+        write_files(self._written, number, ids, parts, storage)
 
-    def copy(self, shard: int, source: Path) -> None:
-        """Write one shard as it is in another folder."""
-        for name in (IDS_PATTERN.format(shard), SHARD_PATTERN.format(shard)):
+    def copy(self, number: int, source: Path) -> None:
+        """Write the files of a number as they are in another folder."""
+        for name in (IDS_PATTERN.format(number), VECTORS_PATTERN.format(number)):
             with self._written(name) as path:
                 shutil.copyfile(source / name, path)
 
     def finish(self, rows: Sequence[int]) -> None:
-        """Complete the manifest; `rows` are those of each shard."""
-        shards = [
+        """Complete the manifest; `rows` are those of each number."""
+        files = [
             {
                 "rows": count,
-                "vectors": file_digest(self.path / SHARD_PATTERN.format(shard)),
-                "ids": file_digest(self.path / IDS_PATTERN.format(shard)),
+                "vectors": file_digest(self.path / VECTORS_PATTERN.format(number)),
+                "ids": file_digest(self.path / IDS_PATTERN.format(number)),
             }
-            for shard, count in enumerate(rows)
+            for number, count in enumerate(rows)
         ]
         with self._written(MANIFEST) as path:
-            _write(path, {**self.asked, "complete": True, "rows": sum(rows), "shards": shards})
+            _write(path, {**self.asked, "complete": True, "rows": sum(rows), "files": files})
 
     @contextmanager
     def _written(self, name: str) -> Iterator[Path]:
@@ -88,22 +88,22 @@ class VectorFolder:
             self._lock.check()
 
 
-def write_shard(
+def write_files(
     write: Callable[[str], AbstractContextManager[Path]],
-    shard: int,
+    number: int,
     ids: Sequence[str],
     parts: Iterator[Vectors],
     storage: Storage,
 ) -> None:
-    """Write one shard: n ids, and their vectors in parts [m, D].
+    """Write the files of a number: n ids, and their vectors in parts [m, D].
 
     Args:
         write: opens a file by name.
     """
-    with write(IDS_PATTERN.format(shard)) as path:
+    with write(IDS_PATTERN.format(number)) as path:
         path.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
     with (
-        write(SHARD_PATTERN.format(shard)) as path,
+        write(VECTORS_PATTERN.format(number)) as path,
         writing_vectors(path, len(ids), storage.width, storage.dtype) as append,
     ):
         # All at once: the bytes of a matrix product depend on how many rows it has.
@@ -183,11 +183,13 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
 
 
 def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
-    """Whether a complete folder still has the files of its shards; a damaged one is removed to be made again."""
-    shards = said.get("shards")
-    count = len(shards) if isinstance(shards, list) else 0
+    """Whether a complete folder still has its files; a damaged one is removed to be made again."""
+    files = said.get("files")
+    count = len(files) if isinstance(files, list) else 0
     return count > 0 and all(
-        (path / pattern.format(shard)).is_file() for shard in range(count) for pattern in (IDS_PATTERN, SHARD_PATTERN)
+        (path / pattern.format(number)).is_file()
+        for number in range(count)
+        for pattern in (IDS_PATTERN, VECTORS_PATTERN)
     )
 
 
@@ -224,16 +226,16 @@ class StoredVectors:
     @cached_property
     def ids(self) -> list[str]:
         """All ids, in the order of the vectors."""
-        return [one for shard in range(len(self.manifest["shards"])) for one in self._ids(shard)]
+        return [one for number in range(len(self.manifest["files"])) for one in self._ids(number)]
 
     def blocks(self) -> Iterator[tuple[list[str], Vectors]]:
         """Ids and decoded float32 vectors [n, d] in order, in bounded memory.
 
         Raises:
-            InputError: if a shard is missing or was changed.
+            InputError: if a file is missing or was changed.
         """
-        for shard in range(len(self.manifest["shards"])):
-            ids, stored = self._ids(shard), self._stored(shard)
+        for number in range(len(self.manifest["files"])):
+            ids, stored = self._ids(number), self._stored(number)
             for start in range(0, len(ids), BLOCK):
                 block = np.ascontiguousarray(stored[start : start + BLOCK])
                 decoded = self.quantizer.decode(block) if self.quantizer else block.astype(np.float32)
@@ -252,26 +254,26 @@ class StoredVectors:
         """Vectors of the model [Q, D] as they are compared with these, [Q, d]."""
         return self.quantizer.turn(vectors) if self.quantizer else vectors
 
-    def _ids(self, shard: int) -> list[str]:
-        path = self._checked(IDS_PATTERN.format(shard), self.manifest["shards"][shard]["ids"])
+    def _ids(self, number: int) -> list[str]:
+        path = self._checked(IDS_PATTERN.format(number), self.manifest["files"][number]["ids"])
         ids = read_json(path)
         if (
             not isinstance(ids, list)
             or not all(isinstance(one, str) for one in ids)
-            or len(ids) != self.manifest["shards"][shard]["rows"]
+            or len(ids) != self.manifest["files"][number]["rows"]
         ):
             raise _damaged(path)
         return list(ids)
 
-    def _stored(self, shard: int) -> npt.NDArray[Any]:
-        path = self._checked(SHARD_PATTERN.format(shard), self.manifest["shards"][shard]["vectors"])
+    def _stored(self, number: int) -> npt.NDArray[Any]:
+        path = self._checked(VECTORS_PATTERN.format(number), self.manifest["files"][number]["vectors"])
         try:
             found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError):
             raise _damaged(path) from None
         width = self.quantizer.bytes if self.quantizer else self.dimension
         dtype = "uint8" if self.quantizer else self.manifest["store"]
-        if found.shape != (self.manifest["shards"][shard]["rows"], width) or str(found.dtype) != dtype:
+        if found.shape != (self.manifest["files"][number]["rows"], width) or str(found.dtype) != dtype:
             raise _damaged(path)
         return found
 
@@ -307,21 +309,21 @@ def read_vectors(path: str | Path) -> StoredVectors:
 
 def _is_sound(manifest: Mapping[str, Any]) -> bool:
     """Whether all that the reader uses is there, and of the right type."""
-    shards, model = manifest.get("shards"), manifest.get("model")
-    if not isinstance(shards, list) or not isinstance(model, dict) or "quantizer" not in manifest:
+    files, model = manifest.get("files"), manifest.get("model")
+    if not isinstance(files, list) or not isinstance(model, dict) or "quantizer" not in manifest:
         return False
-    for shard in shards:
+    for pair in files:
         kinds = {"rows": int, "vectors": str, "ids": str}
-        if not isinstance(shard, dict) or any(type(shard.get(name)) is not kind for name, kind in kinds.items()):
+        if not isinstance(pair, dict) or any(type(pair.get(name)) is not kind for name, kind in kinds.items()):
             return False
     texts = (manifest["store"], model.get("reference"), model.get("digest"))
     sizes = (manifest.get("rows"), manifest.get("dimension"))
-    rows = sum(shard["rows"] for shard in shards)
+    rows = sum(pair["rows"] for pair in files)
     return all(isinstance(text, str) for text in texts) and all(type(n) is int for n in sizes) and rows == sizes[0]
 
 
 def folder_digest(folder: Path) -> str:
-    """SHA-256 of a folder of vectors: that of its manifest, which holds those of its shards."""
+    """SHA-256 of a folder of vectors: that of its manifest, which holds those of its files."""
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
 
 

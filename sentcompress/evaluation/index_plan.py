@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sentcompress.commands.shared import IndexOptions
 from sentcompress.errors import InputError
+from sentcompress.progress import Reporter
 
 # FAISS warns below this number of training points per k-means centroid.
 POINTS_PER_CELL = 39
@@ -19,30 +21,6 @@ CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
 WITHOUT_LENGTHS = ("binary",)
 # The inner product of longer vectors can overflow float32; the values of longer ones can overflow float16.
 LONGEST_VECTOR, LONGEST_IN_FLOAT16 = 1e18, 65504.0
-
-
-@dataclass(frozen=True)
-class IndexSettings:
-    """Settings of all index kinds; each kind uses its own.
-
-    Attributes:
-        nlist, nprobe: cells of an inverted file, and cells visited per search (HPD: 1,024 and 5).
-        segments: PQ sub-quantizers; by default one per 4 dimensions.
-        links, ef_construction, ef_search: HNSW: neighbours per node, and candidates kept while building and searching.
-        candidates: documents to rescore after a search of binary or PQ codes; at least the number requested.
-        rescore: format of the vectors used for rescoring: int8, float16 or float32.
-        seed: seed of k-means and of the training sample.
-    """
-
-    nlist: int = 1024
-    nprobe: int = 5
-    segments: int | None = None
-    links: int = 32
-    ef_construction: int = 100
-    ef_search: int = 64
-    candidates: int = 100
-    rescore: str = "int8"
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,8 +48,15 @@ class IndexPlan:
         """The settings for the result document."""
         return {**self.details, **({"rescore": self.rescore} if self.kind in RESCORED else {})}
 
+    def tell(self, reporter: Reporter) -> None:
+        """Report which settings were lowered."""
+        for warning in self.warnings:
+            reporter.warn(warning)
+        for note in self.notes:
+            reporter.note(note)
 
-def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: int, depth: int = 10) -> IndexPlan:
+
+def plan_index(kind: str, settings: IndexOptions, documents: int, dimension: int, depth: int = 10) -> IndexPlan:
     """Adapt the settings to a corpus.
 
     Args:
@@ -91,7 +76,7 @@ def plan_index(kind: str, settings: IndexSettings, documents: int, dimension: in
     if kind in CELLS:
         cells = cells_for(documents, settings.nlist)
         if cells < settings.nlist:
-            told = notes if settings.nlist == IndexSettings.nlist else warnings
+            told = notes if settings.nlist == IndexOptions.nlist else warnings
             told.append(_lowered("nlist", settings.nlist, cells, "cell", documents))
         details |= {"nlist": cells, "nprobe": min(settings.nprobe, cells)}
         points = MOST_POINTS_PER_CELL * cells

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sentcompress.commands.shared import CUTOFF
+from sentcompress.commands.shared import CUTOFF, IndexOptions
 from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
-from sentcompress.evaluation.index_plan import IndexPlan, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import IndexPlan, plan_index
 from sentcompress.evaluation.metrics import (
     BUILD_SECONDS,
     BYTES_PER_DOCUMENT,
@@ -112,7 +112,7 @@ class Comparison:
             self._exact[role] = scores_of_queries(self._ranked[role], self.task.grades)
         self._record(EXACT, self._exact)
 
-    def index(self, kind: str, settings: IndexSettings) -> dict[str, Any]:
+    def index(self, kind: str, settings: IndexOptions) -> dict[str, Any]:
         """Build one kind of index for each model, score it, and time the models alternately. Call `exact` first.
 
         Returns:

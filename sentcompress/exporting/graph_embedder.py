@@ -11,7 +11,7 @@ import torch
 
 from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, encode_distinct, prefetch, tokenized, windows
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource
+from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.errors import InputError
 from sentcompress.exporting.graph_reader import GraphReader

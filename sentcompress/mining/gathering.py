@@ -154,8 +154,8 @@ def gather_triplets(table: SentenceTable, name: str, gatherer: Gatherer) -> None
     anchors, searched = np.unique(triplets[:, 0]), np.unique(triplets[:, 1:])
     rows, start = np.full(len(table), -1, dtype=np.int64), 0
     texts: dict[int, str] = {}
-    for shard, count in enumerate(table.shard_rows):
-        there = table.texts(shard)
+    for file, count in enumerate(table.file_rows):
+        there = table.texts(file)
         mine = searched[(searched >= start) & (searched < start + count)]
         rows[mine] = gatherer.add_texts([there[row - start] for row in mine], name)
         texts |= {int(row): there[row - start] for row in anchors[(anchors >= start) & (anchors < start + count)]}

@@ -66,9 +66,9 @@ def write_mined(mined: Mined, gathered: Gathered, corpus: SentenceTable, origin:
 
 def _write_texts(wanted: Rows, row_of_text: Rows, corpus: SentenceTable, writer: SentenceWriter) -> None:
     start = 0
-    for shard, count in enumerate(corpus.shard_rows):
+    for file, count in enumerate(corpus.file_rows):
         mine = wanted[(wanted >= start) & (wanted < start + count)]
-        texts, origins = (corpus.texts(shard), corpus.origins(shard)) if len(mine) else ([], [])
+        texts, origins = (corpus.texts(file), corpus.origins(file)) if len(mine) else ([], [])
         for row in mine.tolist():
             row_of_text[row] = writer.rows
             writer.add(texts[row - start], ORIGINAL, -1, origins[row - start])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
@@ -21,7 +21,7 @@ from sentcompress.models.sources import (
     resolve,
 )
 from sentcompress.plain_text import shell_word
-from sentcompress.store import MANIFEST, MODEL_FILES, Artifact, WorkDirectory, made_here, name_part
+from sentcompress.store import MANIFEST, MODEL_FILES, Artifact, Request, WorkDirectory, made_here, name_part
 from sentcompress.store.request import TEACHER_VECTORS
 
 
@@ -157,6 +157,18 @@ def typed_name(name: str | None, found: FoundByName) -> str:
     kind, _, own = found.name.partition("/")
     is_path = kind in KINDS and name not in (own, found.name) and not name.startswith(f"{TEACHER_VECTORS}/")
     return found.name if is_path else name
+
+
+def request_on_sentences(params: Any, name: str, model: NamedModel, sentences: Artifact) -> Request:
+    """The request of a student that is made of a model and a sentence table, without training.
+
+    Args:
+        params: the options, `model` and `name` among them.
+        name: its name by default.
+    """
+    inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
+    typed = typed_name(params.model, model)
+    return Request.of(params, params.name or name, inputs, {"model": model.reference}, model=typed)
 
 
 def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool) -> NamedModel:

@@ -60,7 +60,6 @@ def faults_of_references(stages: Sequence[Stage], known: Known) -> list[str]:
     return [
         *_faults_of_trust(stages),
         *_faults_of_artifacts(stages, known),
-        *_faults_of_documents(stages, known),
         *_faults_of_models(stages, known),
         *_faults_of_names(stages, known),
     ]
@@ -79,37 +78,31 @@ def _faults_of_artifacts(stages: Sequence[Stage], known: Known) -> list[str]:
     """Errors for artifacts that no earlier stage makes and that are not in the work directory."""
     faults = []
     for place, stage in enumerate(stages):
-        for option, key in known.keys(stage.command).items():
-            kind, name = key.opt.names, stage.values.get(option)
-            if kind is None or kind == MODEL:
-                continue
+        for option, given, kind, name in _artifacts_of(stage, known):
             makers = known.makers(kind)
             earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
             # A stage without a name chooses its own, so any reference may be right.
-            if isinstance(name, str) and name not in earlier and None not in earlier and not known.exists(kind, name):
+            if name not in earlier and None not in earlier and not known.exists(kind, name):
                 made = ", ".join(repr(one) for one in earlier) or "none"
-                faults.append(f"{stage.label}: no earlier stage makes {option} = {name!r}; {kind} made before: {made}")
+                faults.append(f"{stage.label}: no earlier stage makes {option} = {given!r}; {kind} made before: {made}")
     return faults
 
 
-def _faults_of_documents(stages: Sequence[Stage], known: Known) -> list[str]:
-    """Errors for `documents/NAME`, in place of a file, that no earlier stage makes and that is not there."""
-    faults = []
-    for place, stage in enumerate(stages):
-        makers = known.makers(DOCUMENTS)
-        earlier = [before.values.get("name") for before in stages[:place] if before.command in makers]
-        for option, key in known.keys(stage.command).items():
-            given = stage.values.get(option) if key.opt.affects == "input" else None
-            for name in given if isinstance(given, list) else [given]:
-                if not isinstance(name, str) or not names_documents(name) or [*placeholders(name)]:
-                    continue
-                own = name.partition("/")[2]
-                # A stage without a name chooses its own, so any reference may be right.
-                made_here = own in earlier or None in earlier
-                if not made_here and not os.path.exists(name) and not known.exists(DOCUMENTS, own):
-                    made = ", ".join(repr(one) for one in earlier) or "none"
-                    faults.append(f"{stage.label}: no earlier stage makes {option} = {name!r}; made before: {made}")
-    return faults
+def _artifacts_of(stage: Stage, known: Known) -> Iterator[tuple[str, str, str, str]]:
+    """The artifacts that a stage names: the option, its value, and the kind and name of the artifact.
+
+    With `documents/NAME` in place of a file, if there is no file of that path. Without models.
+    """
+    for option, key in known.keys(stage.command).items():
+        given = stage.values.get(option)
+        if key.opt.names not in (None, MODEL) and isinstance(given, str):
+            yield option, given, str(key.opt.names), given
+        paths = (given if isinstance(given, list) else [given]) if key.opt.affects == "input" else []
+        for path in paths:
+            if not isinstance(path, str) or not names_documents(path) or [*placeholders(path)]:
+                continue
+            if not os.path.exists(path):
+                yield option, path, DOCUMENTS, path.partition("/")[2]
 
 
 def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:

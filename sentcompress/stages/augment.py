@@ -191,7 +191,7 @@ def _build(
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
-    plan = AugmentationPlan(tally.originals, tally.shards, _copies(recipes))
+    plan = AugmentationPlan(tally.originals, tally.files, _copies(recipes))
     augmented = Augmented(tally.originals)
     notes: dict[str, str] = {}
     if recipes:
@@ -213,7 +213,7 @@ def _count_words(recipes: tuple[tuple[AugmenterSpec, int], ...], read: ReadCount
     if any(isinstance(spec, QueryCopies) for spec, _ in recipes) and not build.has(name):
         table = SentenceTable(build.path)
         with build.write(name) as path:
-            count_frequencies(chain.from_iterable(map(table.texts, range(read.shards))), path)
+            count_frequencies(chain.from_iterable(map(table.texts, range(read.files))), path)
 
 
 def _with_frequencies(spec: AugmenterSpec, read: ReadCounts, frequencies: Path) -> AugmenterSpec:

@@ -1,4 +1,4 @@
-"""Encode texts into one `.npy` or Parquet file of vectors, or into a folder of shards with ids."""
+"""Encode texts into one `.npy` or Parquet file of vectors, or into a folder of numbered files with ids."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_te
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.npy_files import VECTORS_PATTERN
 from sentcompress.encoding.sharded_folder import QUANTIZER as PLANNED_QUANTIZER
 from sentcompress.encoding.storage import Storage
-from sentcompress.encoding.text_vectors import TextVectors, in_shards
+from sentcompress.encoding.text_vectors import TextVectors, in_files
 from sentcompress.encoding.token_counts import count_tokens, told_truncation
-from sentcompress.encoding.vector_folder import finished_folder, write_shard, writing_folder
-from sentcompress.encoding.vector_shards import SHARD_PATTERN
+from sentcompress.encoding.vector_folder import finished_folder, write_files, writing_folder
 from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
 from sentcompress.json_documents import read_json
@@ -115,11 +115,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
 
 @contextmanager
 def _telling_what_is_kept(params: Params) -> Iterator[None]:
-    """A `with` block whose interruption says if nothing can be resumed: a file, or a folder without a shard."""
+    """A `with` block whose interruption says if nothing can be resumed: a file, or a folder without any."""
     try:
         yield
     except StoppedError as stop:
-        if not (params.to_folder and (params.output / SHARD_PATTERN.format(0)).is_file()):
+        if not (params.to_folder and (params.output / VECTORS_PATTERN.format(0)).is_file()):
             stop.hint = stop.hint or NOTHING_KEPT
         raise
 
@@ -250,7 +250,7 @@ class _Encoding:
                 return self._result(int(folder.finished["rows"]), 0, 0.0)
             started = time.perf_counter()
             with self._track(self._count()) as task:
-                counts, encoded = self._vectors.write_shards(task, has=folder.has, write=folder.write)
+                counts, encoded = self._vectors.write_files(task, has=folder.has, write=folder.write)
             folder.finish(counts)
         return self._result(sum(counts), encoded, time.perf_counter() - started)
 
@@ -282,11 +282,11 @@ class _Encoding:
         return f"{progress.done} of {progress.count} shards"
 
     def _plan_files(self, build: Build) -> dict[str, Any]:
-        """How the texts are divided into shards and encoded."""
+        """How the texts are divided into files and encoded."""
         self.open(None)
         with self._reporter.track("counting", unit="texts") as task:
             files = []
-            for rows in in_shards(self._texts):
+            for rows in in_files(self._texts):
                 files.append(len(rows))
                 task.advance(len(rows))
         self._texts.tell(self._reporter)
@@ -303,10 +303,10 @@ class _Encoding:
             return rows, 0, 0.0
         started = time.perf_counter()
         with self._track(rows) as task:
-            _, encoded = self._vectors.write_shards(
+            _, encoded = self._vectors.write_files(
                 task,
-                has=lambda number: part.build.has(SHARD_PATTERN.format(number)),
-                write=partial(write_shard, part.build.write),
+                has=lambda number: part.build.has(VECTORS_PATTERN.format(number)),
+                write=partial(write_files, part.build.write),
                 only=numbers,
             )
         part.finish({"rows": rows, "numbers": [numbers.start, numbers.stop]})
@@ -355,7 +355,7 @@ class _Encoding:
             "store": own.format if own else self._params.store,
             "quantizer": self._found.digest if self._found else None,
             "dtype": self._params.dtype,
-            "shard_rows": text_vectors.SHARD,
+            "file_rows": text_vectors.FILE_ROWS,
             "ids": "of the input" if self._texts.named else "row numbers",
         }
 

@@ -17,7 +17,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of

@@ -14,13 +14,13 @@ from sentcompress.corpora.collections import Collection, DataSet
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
 from sentcompress.encoding.vector_folder import folder_digest, read_vectors
-from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.evaluation.index import search_threads
-from sentcompress.evaluation.index_plan import IndexSettings, longest_vector, plan_index
+from sentcompress.evaluation.index_plan import longest_vector, plan_index
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
@@ -206,7 +206,7 @@ class RetrievalEvaluation:
         comparison = Comparison(searched, task, data, recorder, self.reporter)
         with search_threads(params.threads) as threads:
             comparison.exact()
-            indexes = [comparison.index(kind, params.part(IndexSettings)) for kind in params.index]
+            indexes = [comparison.index(kind, params) for kind in params.index]
         corpus = {"corpus": choice.statement} if (choice := self.collection.choice) else {}
         spoken = self.collection.languages
         stated = protocol(kind, self.data.split, task, threads, params.similarity, languages=len(set(spoken)), **corpus)
@@ -260,7 +260,7 @@ class RetrievalEvaluation:
     def _check_plans(self, dimension: int) -> None:
         """Raise if the corpus cannot train an index, before anything is encoded; tell which settings were lowered."""
         for kind in self.params.index:
-            plan = plan_index(kind, self.params.part(IndexSettings), len(self.collection.corpus), dimension, self.depth)
+            plan = plan_index(kind, self.params, len(self.collection.corpus), dimension, self.depth)
             for tell, messages in ((self.reporter.warn, plan.warnings), (self.reporter.note, plan.notes)):
                 for message in messages:
                     if message not in self.told:

@@ -17,13 +17,13 @@ from sentcompress.corpora.search_texts import (
     query_kinds,
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.evaluation.search_fidelity import GRADING, GoldRanking, Values
+from sentcompress.evaluation.search_fidelity import GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
 from sentcompress.evaluation.searchable import unsearchable
 from sentcompress.evaluation.similarity import UndefinedError, normalized
@@ -194,7 +194,6 @@ def _protocol(params: Params, texts: SearchTexts, stored: Quantizer | None, resa
         f"documents, grades {CUTOFF} to 1 by rank, equal cosines ranked in the worst order{ways}; "
         f"{resampling.statement(texts.resampled)}",
         "cutoff": CUTOFF,
-        "grading": GRADING,
         **facts,
         "seed": params.seed,
         "bootstrap": params.bootstrap,

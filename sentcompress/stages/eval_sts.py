@@ -12,7 +12,7 @@ from sentcompress.commands.eval_sts import Params
 from sentcompress.corpora.sts import OFFICIAL_PAIRS, STS_B, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.alignment import alignment, uniformity
 from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY

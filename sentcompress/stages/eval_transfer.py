@@ -12,7 +12,7 @@ from sentcompress.commands.eval_transfer import Params
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.accuracy import Estimates, compare_predictions, majority
 from sentcompress.evaluation.metrics import ACCURACY

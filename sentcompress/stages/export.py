@@ -196,8 +196,8 @@ def _sample(sentences: Artifact | None) -> list[str]:
     if sentences is None:
         return list(verification.BUILT_IN_SAMPLE)
     table = SentenceTable(sentences.path)
-    shard = max(range(len(table.shards)), key=lambda number: table.shard_rows[number])
-    texts = [text for text in table.texts(shard) if text.strip()]
+    largest = max(range(len(table.files)), key=lambda number: table.file_rows[number])
+    texts = [text for text in table.texts(largest) if text.strip()]
     rows = np.random.default_rng(0).choice(len(texts), size=min(SAMPLE // 2, len(texts)), replace=False)
     by_length = sorted(texts, key=len)
     spread = np.linspace(0, len(texts) - 1, SAMPLE // 2).astype(int)

@@ -11,7 +11,7 @@ import torch
 from sentcompress.commands.finetune import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.methods.base import Shapes
 from sentcompress.methods.triplets import TripletMethod
@@ -137,7 +137,7 @@ class _Finetuning:
                     f"run: {embedding(ordinary, self.work)}",
                 )
             kept_tokens = prepared.tokens(SentenceTable(ordinary.path), "kept-tokens")
-            teacher = prepared.residence.vectors(VectorShards(self.vectors.path), "teacher vectors")
+            teacher = prepared.residence.vectors(NpyFiles(self.vectors.path), "teacher vectors")
             kept = KeptSentences(kept_tokens, {"teacher": teacher}, prepared.settings)
         return TripletData(table.triplets(), tokens, pad_id(prepared.encoder), kept)
 

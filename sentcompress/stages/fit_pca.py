@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.commands.fit_pca import Params
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import FILE, Floats, Projection, check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -27,7 +27,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     source = work.get("teacher-vectors", params.teacher_vectors)
     name = params.name or f"{'whiten' if params.whiten else 'pca'}-{params.dim}"
-    vectors = VectorShards(source.path)
+    vectors = NpyFiles(source.path)
     sample = min(params.sample, len(vectors))
     check_dimension(params.dim, vectors.dimension, sample)
     request = Request.of(
@@ -56,7 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _fit(
-    vectors: VectorShards, rows: npt.NDArray[np.int64], params: Params, reporter: Reporter
+    vectors: NpyFiles, rows: npt.NDArray[np.int64], params: Params, reporter: Reporter
 ) -> tuple[Projection, float]:
     """The projection, and the total variance of the sample (the trace of its covariance)."""
     with reporter.track("fitting", total=len(rows)) as task:
@@ -64,7 +64,7 @@ def _fit(
     return fitted.projection(whiten=params.whiten), fitted.total
 
 
-def _pieces(vectors: VectorShards, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
+def _pieces(vectors: NpyFiles, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
     """The sample as float64 pieces of [up to PIECE, D], checked for NaN and infinity."""
     for start in range(0, len(rows), PIECE):
         wanted = rows[start : start + PIECE]

@@ -12,7 +12,7 @@ from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
 from sentcompress.encoding.embedder import Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.stats import Resampling, mean_interval
@@ -73,7 +73,7 @@ def _fit(
     gold = encoded.gold(compare)
 
     def score(queries: Vectors, documents: Vectors) -> Any:
-        return 100 * gold.gains(gold.ranks(queries, documents))
+        return 100 * gold.fidelity(queries, documents)
 
     held_out = HeldOut(encoded.queries, encoded.passages, score)
     tried = list(trials(wanted, turn, encoded.train, held_out, params.seed, reporter))

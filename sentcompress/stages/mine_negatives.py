@@ -13,11 +13,10 @@ from sentcompress.commands.mine_negatives import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, cache_windows, find_embedder
-from sentcompress.encoding.vector_shards import writing_vectors
+from sentcompress.encoding.embedder_sources import EmbedderSource, cache_windows, find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
-from sentcompress.evaluation.index_plan import IndexSettings as IndexSettings
 from sentcompress.evaluation.index_plan import longest_vector, plan_index
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
@@ -266,9 +265,8 @@ class _Mining:
         if self.params.index == "flat":
             return partial(exact_search, corpus)
         rules = _rules(self.params)
-        plan = plan_index(
-            self.params.index, self.params.part(IndexSettings), len(corpus), corpus.dimension, rules.skip + rules.depth
-        )
+        depth = rules.skip + rules.depth
+        plan = plan_index(self.params.index, self.params, len(corpus), corpus.dimension, depth)
         for warning in plan.warnings:
             self.reporter.warn(warning)
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:

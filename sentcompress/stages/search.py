@@ -22,13 +22,13 @@ from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
-from sentcompress.encoding.vector_shards import writing_vectors
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
-from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
@@ -36,7 +36,7 @@ from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.passages.identified import passages_of_file, passages_of_folder
 from sentcompress.passages.querylog import read_log
-from sentcompress.progress import LOGGED, Reporter, SilentReporter
+from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
 
@@ -205,7 +205,7 @@ def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> Ident
     return identified_texts(source, reading.column, None, reading.skip_bad, reading.id_column)
 
 
-class _WarningsOnly(SilentReporter):
+class _WarningsOnly(Reporter):
     """That the index of a search is up to date goes without saying."""
 
     def __init__(self, reporter: Reporter) -> None:
@@ -312,11 +312,8 @@ class _Search:
                 rows = ((one, text) for one, text in collection.texts.read() if text.strip())
                 count = write_texts(folder, rows, collection.name)
             collection.texts.tell(self._reporter)
-            plan = plan_index(params.index, params.part(IndexSettings), count, self._open().dimension)
-            for warning in plan.warnings:
-                self._reporter.warn(warning)
-            for note in plan.notes:
-                self._reporter.note(note)
+            plan = plan_index(params.index, params, count, self._open().dimension)
+            plan.tell(self._reporter)
             with build.write(VECTORS) as path:
                 self._spool(TextStore(build.path / TEXTS), path)
             with self._reporter.track("building the index", total=count, unit="documents") as task:

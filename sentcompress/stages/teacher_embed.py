@@ -17,8 +17,8 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
+from sentcompress.encoding.npy_files import LAYERS_PATTERN, VECTORS_PATTERN, writing_vectors
 from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
-from sentcompress.encoding.vector_shards import LAYER_SHARD_PATTERN, SHARD_PATTERN, writing_vectors
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
@@ -143,11 +143,11 @@ class _Embedding:
         left_out = ranks.tell(self._function_words() if counting else ([], []))
         spans, cut = spans_of(self._table), list[int]()
         if ranks.count > 1:
-            missing = [span.file for span in spans if not build.has(span.name(SHARD_PATTERN))]
+            missing = [span.file for span in spans if not build.has(span.name(VECTORS_PATTERN))]
             spans, cut = divided(self._table, ranks.tell(missing), ranks.share)
         by_rank = ranks.collect(self._embed(spans, engine, left_out[0], build))
         for file in cut[ranks.number :: ranks.count]:
-            join_file(file, self._table.shard_rows[file], build, layers=bool(self._params.layers))
+            join_file(file, self._table.file_rows[file], build, layers=bool(self._params.layers))
         ranks.meet()
         if not ranks.first:
             return None
@@ -231,10 +231,10 @@ class _Embedding:
         encoded, seconds = 0, 0.0
         with self._reporter.track("encoding", total=sum(span.rows for span in spans)) as task:
             # Files of long texts take longer.
-            size = [texts / rows for texts, rows in zip(self._table.shard_bytes, self._table.shard_rows, strict=True)]
+            size = [texts / rows for texts, rows in zip(self._table.file_bytes, self._table.file_rows, strict=True)]
             task.set_work([(span.rows, span.rows * size[span.file]) for span in spans])
             for span in spans:
-                if build.has(span.name(SHARD_PATTERN)):
+                if build.has(span.name(VECTORS_PATTERN)):
                     task.advance(span.rows)
                     continue
                 started = time.perf_counter()
@@ -254,8 +254,8 @@ class _Embedding:
         beside = row - dimension
         with ExitStack() as stack:
             # The vectors' file is finished last: where it is, the layers' file is too.
-            append = stack.enter_context(_file(build, span.name(SHARD_PATTERN), span.rows, dimension, store))
-            layers = span.name(LAYER_SHARD_PATTERN)
+            append = stack.enter_context(_file(build, span.name(VECTORS_PATTERN), span.rows, dimension, store))
+            layers = span.name(LAYERS_PATTERN)
             append_layers = stack.enter_context(_file(build, layers, span.rows, beside, store)) if beside else None
             # Nothing but the span's own sentences goes in, so that its bytes do not depend on where a run began.
             for vectors in reader.stream([self._table.texts(span.file)[span.start : span.stop]], task):

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from sentcompress.commands.weigh_tokens import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import find_model, request_on_sentences
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Request, WorkDirectory, taught_by
+from sentcompress.store import Artifact, WorkDirectory, taught_by
 
 COMMAND = Params.command
 # Number of tokens listed with the lowest weights.
@@ -38,7 +38,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code, besides=COMMAND
     )
     sentences = work.get("sentences", params.sentences)
-    with work.build(_request(params, model, sentences), force=params.force, reporter=reporter) as build:
+    request = request_on_sentences(params, f"{model.slug}-weighed", model, sentences)
+    with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         encoder = model.load()
@@ -73,17 +74,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 "lightest": _lightest(encoder.tokenizer, counts, weights),
             }
         )
-
-
-def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
-    inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
-    return Request.of(
-        params,
-        params.name or f"{model.slug}-weighed",
-        inputs,
-        {"model": model.reference},
-        model=typed_name(params.model, model),
-    )
 
 
 def _lightest(tokenizer: TransformersTokenizer, counts: npt.NDArray[np.int64], weights: Tensor) -> list[str]:

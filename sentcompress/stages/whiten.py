@@ -13,7 +13,7 @@ from sentcompress.commands.whiten import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import SentcompressError
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import find_model, request_on_sentences
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
@@ -21,7 +21,7 @@ from sentcompress.models.principal_axes import PrincipalAxes, check_dimension, p
 from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.numeric import at_least, figure
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, Build, Request, WorkDirectory, ancestors, taught_by
+from sentcompress.store import Artifact, Build, WorkDirectory, ancestors, taught_by
 
 COMMAND = Params.command
 # Sentences on which the saved model is verified, and the smallest cosine to the whitened vectors.
@@ -47,7 +47,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     )
     lineage = ancestors(work, model.reference, model.digest)
     sentences = _sentences(work, params.sentences, lineage)
-    with work.build(_request(params, model, sentences), force=params.force, reporter=reporter) as build:
+    request = request_on_sentences(params, f"{model.slug}-whiten-{params.dim}", model, sentences)
+    with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         encoder = model.load()
@@ -67,17 +68,6 @@ def _sentences(work: WorkDirectory, name: str | None, lineage: list[Artifact]) -
     """The given table; by default the one that the model was trained on, otherwise the newest."""
     own = [artifact for artifact in lineage if artifact.reference.startswith("sentences/")]
     return own[0] if name is None and own else work.get("sentences", name)
-
-
-def _request(params: Params, model: NamedModel, sentences: Artifact) -> Request:
-    inputs = {model.reference: model.digest, sentences.reference: sentences.digest}
-    return Request.of(
-        params,
-        params.name or f"{model.slug}-whiten-{params.dim}",
-        inputs,
-        {"model": model.reference},
-        model=typed_name(params.model, model),
-    )
 
 
 @dataclass
@@ -145,11 +135,11 @@ class _Whitening:
 
 
 def _texts(table: SentenceTable, rows: npt.NDArray[np.int64]) -> Iterator[list[str]]:
-    """The texts of sorted rows, one shard at a time."""
+    """The texts of sorted rows, one file at a time."""
     start = 0
-    for shard, count in enumerate(table.shard_rows):
+    for file, count in enumerate(table.file_rows):
         first, last = np.searchsorted(rows, (start, start + count))
         if first < last:
-            texts = table.texts(shard)
+            texts = table.texts(file)
             yield [texts[row - start] for row in rows[first:last]]
         start += count

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
@@ -23,7 +23,7 @@ from sentcompress.store.shard import Shard
 from sentcompress.training.batches import WHOLE, Batch, BatchPlan, RowField, Rows, collate
 from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextShards, build_token_cache
+from sentcompress.training.token_cache import TextFiles, build_token_cache
 
 # What only the training needs; gone when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
@@ -93,7 +93,7 @@ class SentenceData:
 def tokenised(
     encoder: Encoder,
     settings: Settings,
-    table: TextShards,
+    table: TextFiles,
     build: Build,
     reporter: Reporter,
     ranks: Ranks,
@@ -112,7 +112,7 @@ def pad_id(encoder: Encoder) -> int:
     return int(encoder.tokenizer.pad_token_id or 0)
 
 
-def vector_field(vectors: VectorShards) -> RowField:
+def vector_field(vectors: NpyFiles) -> RowField:
     """Cached vectors of rows: [B] -> [B, D]."""
 
     def take(rows: Rows) -> Tensor:

@@ -36,166 +36,13 @@ from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextShards, Tokenize
+from sentcompress.training.token_cache import TextFiles, Tokenize
 from sentcompress.training.views import Views
 
 CHECKPOINTS = f"{STATE}/checkpoints"
 BEST = f"{SCAFFOLD}/best"
 # The facts of a completed training run, and the digests of its files.
 OUTCOME = f"{SCAFFOLD}/outcome.json"
-
-
-@dataclass(frozen=True)
-class TrainingJob:
-    """A training run with everything it needs.
-
-    Attributes:
-        params: the options of the command.
-        encoder: the model to train.
-        settings: see `Preparation`.
-        hyperparameters: where the numbers are from, for the record.
-        facts: what the command adds in front of the record.
-    """
-
-    params: TrainingOptions
-    encoder: Encoder
-    method: Method
-    data: TrainingData
-    views: Views
-    settings: Settings
-    hyperparameters: Hyperparameters
-    facts: Mapping[str, Any]
-    build: Build
-    reporter: Reporter
-    ranks: Ranks
-
-    def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact | None:
-        """Train, write the model with the best weights, read it back, score it, and finish the artifact.
-
-        Args:
-            chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
-
-        Returns:
-            The artifact; None on all ranks but the first, which only take part in the training.
-
-        Raises:
-            InputError: if there are too few rows to hold some out.
-            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
-        """
-        self._tell_numbers()
-        given = chosen_by(self.encoder.tokenize, pad_id(self.encoder)) if chosen_by else None
-        rows, dev = self.data.rows_and_dev(given, self.settings.seed)
-        training = Training(
-            encoder=self.encoder,
-            method=self.method,
-            plan=self.data.plan(rows, self.settings),
-            collate=self.data.collate,
-            views=self.views,
-            dev=dev,
-            settings=self.settings,
-            device=self._device,
-            checkpoints=Checkpoints(self.build, CHECKPOINTS, self.reporter, background=self._device.type == "cuda"),
-            log_path=self.build.path / LOG,
-            reporter=self.reporter,
-            ranks=self.ranks,
-        )
-        progress = self._train(training)
-        if not self.ranks.first:
-            return None
-        self._warn_of_start(progress)
-        saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
-        facts = self._record(progress, saved, dev, len(rows))
-        with self.build.write(OUTCOME) as path:
-            path.write_text(to_json({"facts": facts, "files": _digests(self.build)}) + "\n", encoding="utf-8")
-        return self.build.finish(facts)
-
-    def _tell_numbers(self) -> None:
-        """Report the hyperparameters, and the source of the learning rate."""
-        numbers, options = self.hyperparameters.values(), self.method.settings
-        told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
-        self.reporter.note(f"learning rate {numbers['lr']:g} ({self.hyperparameters.lr.source})")
-        self.reporter.note(", ".join([*told, *(f"{name}={_shown(value)}" for name, value in options.items())]))
-
-    def _warn_of_start(self, progress: Progress) -> None:
-        """Warn if the weights at the start score better than those at the end."""
-        start, last = progress.start_score, progress.last_score
-        if progress.best_step == 0:
-            ended = "" if last is None else f", {last:.2f} at the end"
-            self.reporter.warn(
-                f"training did not improve the dev score ({progress.best_score:.2f} at the start{ended}): the initial "
-                "weights are kept"
-            )
-        elif start is not None and last is not None and last < start:
-            self.reporter.warn(
-                f"the dev score is lower at the end of training ({last:.2f}) than at the start ({start:.2f}): "
-                f"the weights of step {progress.best_step} ({progress.best_score:.2f}) are kept; try a lower `lr`"
-            )
-
-    @property
-    def _device(self) -> torch.device:
-        return pick_device(self.params.device)
-
-    def _train(self, training: Training) -> Progress:
-        try:
-            return training.run()
-        except TrainingError as error:
-            try:
-                raise self._with_best(training, error) from None
-            finally:
-                self.ranks.meet()  # the end of one rank ends all, so the others wait until rank 0 has written the model
-
-    def _with_best(self, training: Training, error: TrainingError) -> TrainingError:
-        """The error, after the best weights so far have been written."""
-        if training.selection.best is None:
-            return error
-        training.selection.restore()
-        try:
-            self._deploy(BEST, training.dev, training.progress.best_score)
-        except SentcompressError:
-            return error  # the best weights so far are not usable either
-        folder = self.build.path / BEST
-        kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
-        return TrainingError(error.message, f"{error.hint}; {kept}")
-
-    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
-        with self.build.write(name) as folder:
-            return deploy(
-                self.encoder,
-                self.method,
-                folder,
-                dev,
-                self._device,
-                chosen_by=chosen_by,
-                trust_remote_code=self.params.trust_remote_code,
-            )
-
-    def _record(self, progress: Progress, saved: Deployed, dev: Dev, rows: int) -> dict[str, Any]:
-        return {
-            **self.facts,
-            "parameters": saved.parameters,
-            "dimension": saved.dimension,
-            "dev": progress.best_score,
-            "dev_protocol": dev.protocol,
-            "dev_of_saved_model": saved.score,
-            "dev_before_training": progress.start_score,
-            "best_step": progress.best_step,
-            "steps": progress.step,
-            "stopped": progress.stopped,
-            "diagnosis": progress.warning or progress.vanished or "none",
-            "mean_cosine": saved.health and saved.health.mean_cosine,
-            "effective_rank": saved.health and saved.health.effective_rank,
-            "training_rows": rows,
-            "sentences_seen": progress.sentences,
-            "tokens_seen": progress.tokens,
-            "training_seconds": round(progress.seconds, 1),
-            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
-            "peak_memory_bytes": _peak_memory(self._device),
-            "device": str(self._device),
-            **({"ranks": self.ranks.count} if self.ranks.count > 1 else {}),
-            "compute_dtype": progress.dtype,
-            "compute_dtype_reason": progress.dtype_reason,
-            "recipe": self.hyperparameters.as_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -221,12 +68,23 @@ class Preparation:
         asked: Settings = self.params.settings(self.size)
         return replace(asked, max_length=min(asked.max_length, self.encoder.text.max_length))
 
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Where the numbers are from, for the record."""
+        found: Hyperparameters = self.params.hyperparameters(self.size)
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """The device that is trained on."""
+        return pick_device(self.params.device)
+
     @cached_property
     def residence(self) -> Residence:
         """Where tokens and teacher vectors are kept."""
-        return Residence(pick_device(self.params.device), self.reporter)
+        return Residence(self.device, self.reporter)
 
-    def tokens(self, table: TextShards, name: str = "tokens") -> TokenRows:
+    def tokens(self, table: TextFiles, name: str = "tokens") -> TokenRows:
         """The token ids of a sentence table, under a name in the build."""
         made = tokenised(self.encoder, self.settings, table, self.build, self.reporter, self.ranks, name)
         return self.residence.tokens(made)
@@ -234,18 +92,149 @@ class Preparation:
     def job(self, method: Method, data: TrainingData, views: Views, facts: Mapping[str, Any]) -> TrainingJob:
         """The training run."""
         self.residence.tell()
-        return TrainingJob(
-            params=self.params,
-            encoder=self.encoder,
-            method=method,
-            data=data,
-            views=views,
-            settings=self.settings,
-            hyperparameters=self.params.hyperparameters(self.size),
-            facts=facts,
-            build=self.build,
-            reporter=self.reporter,
-            ranks=self.ranks,
+        return TrainingJob(self, method, data, views, facts)
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """A training run with everything it needs.
+
+    Attributes:
+        facts: what the command adds in front of the record.
+    """
+
+    prepared: Preparation
+    method: Method
+    data: TrainingData
+    views: Views
+    facts: Mapping[str, Any]
+
+    def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact | None:
+        """Train, write the model with the best weights, read it back, score it, and finish the artifact.
+
+        Args:
+            chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
+
+        Returns:
+            The artifact; None on all ranks but the first, which only take part in the training.
+
+        Raises:
+            InputError: if there are too few rows to hold some out.
+            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
+        """
+        self._tell_numbers()
+        of, build = self.prepared, self.prepared.build
+        given = chosen_by(of.encoder.tokenize, pad_id(of.encoder)) if chosen_by else None
+        rows, dev = self.data.rows_and_dev(given, of.settings.seed)
+        training = Training(
+            encoder=of.encoder,
+            method=self.method,
+            plan=self.data.plan(rows, of.settings),
+            collate=self.data.collate,
+            views=self.views,
+            dev=dev,
+            settings=of.settings,
+            device=of.device,
+            checkpoints=Checkpoints(build, CHECKPOINTS, of.reporter, background=of.device.type == "cuda"),
+            log_path=build.path / LOG,
+            reporter=of.reporter,
+            ranks=of.ranks,
+        )
+        progress = self._train(training)
+        if not of.ranks.first:
+            return None
+        warn_of_start(progress, of.reporter)
+        saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
+        facts = self._record(progress, saved, dev, len(rows))
+        with build.write(OUTCOME) as path:
+            path.write_text(to_json({"facts": facts, "files": _digests(build)}) + "\n", encoding="utf-8")
+        return build.finish(facts)
+
+    def _tell_numbers(self) -> None:
+        """Report the hyperparameters, and the source of the learning rate."""
+        reporter, source = self.prepared.reporter, self.prepared.hyperparameters.lr.source
+        numbers, options = self.prepared.hyperparameters.values(), self.method.settings
+        told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
+        reporter.note(f"learning rate {numbers['lr']:g} ({source})")
+        reporter.note(", ".join([*told, *(f"{name}={_shown(value)}" for name, value in options.items())]))
+
+    def _train(self, training: Training) -> Progress:
+        try:
+            return training.run()
+        except TrainingError as error:
+            try:
+                raise self._with_best(training, error) from None
+            finally:
+                # The end of one rank ends all, so the others wait until rank 0 has written the model.
+                self.prepared.ranks.meet()
+
+    def _with_best(self, training: Training, error: TrainingError) -> TrainingError:
+        """The error, after the best weights so far have been written."""
+        if training.selection.best is None:
+            return error
+        training.selection.restore()
+        try:
+            self._deploy(BEST, training.dev, training.progress.best_score)
+        except SentcompressError:
+            return error  # the best weights so far are not usable either
+        folder = self.prepared.build.path / BEST
+        kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
+        return TrainingError(error.message, f"{error.hint}; {kept}")
+
+    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
+        with self.prepared.build.write(name) as folder:
+            return deploy(
+                self.prepared.encoder,
+                self.method,
+                folder,
+                dev,
+                self.prepared.device,
+                chosen_by=chosen_by,
+                trust_remote_code=self.prepared.params.trust_remote_code,
+            )
+
+    def _record(self, progress: Progress, saved: Deployed, dev: Dev, rows: int) -> dict[str, Any]:
+        return {
+            **self.facts,
+            "parameters": saved.parameters,
+            "dimension": saved.dimension,
+            "dev": progress.best_score,
+            "dev_protocol": dev.protocol,
+            "dev_of_saved_model": saved.score,
+            "dev_before_training": progress.start_score,
+            "best_step": progress.best_step,
+            "steps": progress.step,
+            "stopped": progress.stopped,
+            "diagnosis": progress.warning or progress.vanished or "none",
+            "mean_cosine": saved.health and saved.health.mean_cosine,
+            "effective_rank": saved.health and saved.health.effective_rank,
+            "training_rows": rows,
+            "sentences_seen": progress.sentences,
+            "tokens_seen": progress.tokens,
+            "training_seconds": round(progress.seconds, 1),
+            "sentences_per_second": round(progress.sentences / max(progress.seconds, 1e-9), 1),
+            "peak_memory_bytes": _peak_memory(self.prepared.device),
+            "device": str(self.prepared.device),
+            **({"ranks": self.prepared.ranks.count} if self.prepared.ranks.count > 1 else {}),
+            "compute_dtype": progress.dtype,
+            "compute_dtype_reason": progress.dtype_reason,
+            "recipe": self.prepared.hyperparameters.as_dict(),
+        }
+
+
+def warn_of_start(progress: Progress, reporter: Reporter) -> None:
+    """Warn if the weights at the start score better than those at the end."""
+    start, last = progress.start_score, progress.last_score
+    if progress.best_step == 0:
+        ended = "" if last is None else f", {last:.2f} at the end"
+        reporter.warn(
+            f"training did not improve the dev score ({progress.best_score:.2f} at the start{ended}): the initial "
+            "weights are kept"
+        )
+    elif start is not None and last is not None and last < start:
+        reporter.warn(
+            f"the dev score is lower at the end of training ({last:.2f}) than at the start ({start:.2f}): "
+            f"the weights of step {progress.best_step} ({progress.best_score:.2f}) are kept; try a lower `lr`"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.models.devices import to_device
 from sentcompress.models.memory import available_memory, shown_bytes
 from sentcompress.models.token_batches import TokenRows
@@ -39,7 +39,7 @@ class Residence:
     reporter: Reporter
     _told: list[str] = field(default_factory=list, init=False)
 
-    def vectors(self, vectors: VectorShards, name: str) -> RowField:
+    def vectors(self, vectors: NpyFiles, name: str) -> RowField:
         """Cached vectors of rows as float32, [B] -> [B, D]; on the device if they fit there.
 
         Args:
@@ -80,7 +80,7 @@ class Residence:
         # Each process of torchrun on this machine reads its own copy.
         return (available_memory() or 0) // int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
 
-    def _loaded(self, vectors: VectorShards, name: str, device: torch.device) -> Tensor:
+    def _loaded(self, vectors: NpyFiles, name: str, device: torch.device) -> Tensor:
         """All vectors, [N, D] as stored."""
         dtype = torch.from_numpy(np.zeros(0, vectors.dtype)).dtype
         table = torch.empty((len(vectors), vectors.dimension), dtype=dtype, device=device)

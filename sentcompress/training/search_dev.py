@@ -21,7 +21,7 @@ from sentcompress.corpora.search_texts import (
     SearchTexts,
     documents_source,
 )
-from sentcompress.encoding.embedders import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.searchable import unsearchable
@@ -66,7 +66,7 @@ class SearchDev:
         else:
             passages = encode_tokens(self.passages, self.pad, vectors, device)
         try:
-            return 100 * float(self.gold.gains(self.gold.ranks(queries, passages)).mean())
+            return 100 * float(self.gold.fidelity(queries, passages).mean())
         except UndefinedError:
             return math.nan
 

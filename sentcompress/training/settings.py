@@ -42,17 +42,17 @@ class Settings:
     dropout: float | None
     eval_every: int | None
     patience: float | None
-    warmup_ratio: float | None = None
-    batch_tokens: int | None = None
-    batches: str = BY_LENGTH
-    grad_accum: int = 1
-    max_steps: int | None = None
-    max_minutes: float | None = None
-    ema: float | None = None
-    seed: int = 0
-    device: str = "auto"
-    dtype: str = "auto"
-    checkpoint_seconds: float = 60.0
+    warmup_ratio: float | None
+    batch_tokens: int | None
+    batches: str
+    grad_accum: int
+    max_steps: int | None
+    max_minutes: float | None
+    ema: float | None
+    seed: int
+    device: str
+    dtype: str
+    checkpoint_seconds: float
 
     @classmethod
     def of(cls, recipe: Hyperparameters, asked: TrainingOptions) -> Settings:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sentcompress.encoding.vector_shards import LAYERS, VectorShards
+from sentcompress.encoding.npy_files import LAYERS, NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.base import Shapes
 from sentcompress.models.catalog import find_teacher_of
@@ -69,8 +69,8 @@ def supply(
         MissingArtifactError: if the method needs states of layers and the vectors have none.
         InputError: if teacher and student do not match, or the student has no layers and the method needs some.
     """
-    shards = VectorShards(vectors.path)
-    fields: dict[str, RowField] = {"teacher": residence.vectors(shards, "teacher vectors")}
+    files = NpyFiles(vectors.path)
+    fields: dict[str, RowField] = {"teacher": residence.vectors(files, "teacher vectors")}
     widths: dict[str, int] = {"hidden": encoder.hidden_size}
     depth = encoder.depth
     if depth == 0 and needs & OF_LAYERS:
@@ -81,10 +81,10 @@ def supply(
     chosen: dict[str, Any] = {}
     if domains is not None:
         fields["domains"] = number_field(domains)
-        tensors = {**tensors, "prototypes": prototypes(shards, domains)}
+        tensors = {**tensors, "prototypes": prototypes(files, domains)}
     if "teacher-layers" in needs:
         count, width = _cached_layers(vectors, depth)
-        cached = residence.vectors(VectorShards(vectors.path, LAYERS), "states of layers")
+        cached = residence.vectors(NpyFiles(vectors.path, LAYERS), "states of layers")
         fields["teacher_layers"] = lambda rows: cached(rows).view(len(rows), count, width)
         widths |= {"layers": count, "teacher_layer_width": width, "student_layer_width": encoder.pooled_dimension}
         chosen["layers"] = matched_layers(depth, count)
@@ -101,7 +101,7 @@ def supply(
             widths["layers"] = depth
             chosen |= {"layers": tuple(range(1, depth + 1)), "teacher_layers": last}
     check_layer(input_layer, depth)
-    shapes = Shapes(encoder.dimension, shards.dimension, tensors, **widths)
+    shapes = Shapes(encoder.dimension, files.dimension, tensors, **widths)
     return Supply(shapes, fields, DistillationViews(encoder, needs, input_layer, **chosen))
 
 
@@ -123,7 +123,7 @@ def check_layer(layer: int, depth: int) -> None:
         )
 
 
-def prototypes(vectors: VectorShards, domains: Rows, piece: int = 50_000) -> Tensor:
+def prototypes(vectors: NpyFiles, domains: Rows, piece: int = 50_000) -> Tensor:
     """The mean teacher vector of each domain: [n, D_t]."""
     count = int(domains.max(initial=0)) + 1
     sums, sizes = np.zeros((count, vectors.dimension)), np.zeros(count)

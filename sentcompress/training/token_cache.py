@@ -1,6 +1,6 @@
 """Token ids of a whole sentence table, computed once and memory-mapped during training.
 
-The shards of a table are tokenised one by one, so that an interrupted run keeps those that are complete, and then
+The files of a table are tokenised one by one, so that an interrupted run keeps those that are complete, and then
 joined into one pair of arrays.
 """
 
@@ -23,34 +23,34 @@ from sentcompress.store.arrays import save_array
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 # Texts per call of the tokenizer, whose lists take 50 times the memory of the arrays.
 PIECE = 10_000
-# The name of the joined arrays, beside the numbers of the shards.
+# The name of the joined arrays, beside the numbers of the files.
 ALL = "all"
 
 
-class TextShards(Protocol):
+class TextFiles(Protocol):
     """The part of `corpora.sentence_table.SentenceTable` that is needed here."""
 
     @property
-    def shard_rows(self) -> list[int]: ...
+    def file_rows(self) -> list[int]: ...
 
-    def texts(self, shard: int) -> list[str]: ...
+    def texts(self, file: int) -> list[str]: ...
 
 
 def build_token_cache(
-    build: Build, folder: str, table: TextShards, tokenize: Tokenize, reporter: Reporter, ranks: Ranks = ALONE
+    build: Build, folder: str, table: TextFiles, tokenize: Tokenize, reporter: Reporter, ranks: Ranks = ALONE
 ) -> TokenRows:
-    """Tokenise every sentence of `table` into `folder` of the build, by row number; complete shards are kept.
+    """Tokenise every sentence of `table` into `folder` of the build, by row number; complete files are kept.
 
-    The ranks share the shards, and rank 0 joins them.
+    The ranks share the files, and rank 0 joins them.
     """
-    if not _is_whole(build.path / folder, ALL, sum(table.shard_rows)):
-        names = [f"{shard:05d}" for shard in range(len(table.shard_rows))]
-        mine = [shard for shard in range(len(names)) if shard % ranks.count == ranks.number]
-        with reporter.track("tokenising", total=sum(table.shard_rows[shard] for shard in mine)) as task:
-            for shard in mine:
-                rows = table.shard_rows[shard]
-                if not _is_whole(build.path / folder, names[shard], rows):
-                    _tokenise_shard(build, f"{folder}/{names[shard]}", table.texts(shard), tokenize)
+    if not _is_whole(build.path / folder, ALL, sum(table.file_rows)):
+        names = [f"{file:05d}" for file in range(len(table.file_rows))]
+        mine = [file for file in range(len(names)) if file % ranks.count == ranks.number]
+        with reporter.track("tokenising", total=sum(table.file_rows[file] for file in mine)) as task:
+            for file in mine:
+                rows = table.file_rows[file]
+                if not _is_whole(build.path / folder, names[file], rows):
+                    _tokenise_file(build, f"{folder}/{names[file]}", table.texts(file), tokenize)
                 task.advance(rows)
             ranks.meet()
         if ranks.first:
@@ -66,7 +66,7 @@ def _opened(folder: Path, name: str) -> TokenRows:
 
 
 def _is_whole(folder: Path, name: str, rows: int) -> bool:
-    """Whether both arrays of a shard, or of the whole table, exist and match."""
+    """Whether both arrays of a file, or of the whole table, exist and match."""
     try:
         found = _opened(folder, name)
     except (FileNotFoundError, ValueError, EOFError):  # the last two: truncated, or not an array
@@ -75,8 +75,8 @@ def _is_whole(folder: Path, name: str, rows: int) -> bool:
 
 
 def _join(build: Build, folder: str, names: Sequence[str]) -> None:
-    """Join the arrays of all shards, so that one lookup finds the rows of a batch; the shards are removed."""
-    # One shard is open at a time: a mapping keeps a file open, and its pages count as memory of this process.
+    """Join the arrays of all files, so that one lookup finds the rows of a batch; the files are removed."""
+    # One file is open at a time: a mapping keeps a file open, and its pages count as memory of this process.
     places = [build.path / folder / name for name in names]
     lengths = np.concatenate([np.zeros(0, np.int32), *(np.load(f"{place}.lengths.npy") for place in places)])
     with build.write(f"{folder}/{ALL}.tokens.npy") as path, path.open("wb") as stream:
@@ -91,7 +91,7 @@ def _join(build: Build, folder: str, names: Sequence[str]) -> None:
             build.remove(f"{folder}/{name}.{part}.npy")
 
 
-def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:
+def _tokenise_file(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:
     flat: list[npt.NDArray[np.int32]] = [np.zeros(0, np.int32)]
     lengths: list[int] = []
     for start in range(0, len(texts), PIECE):
@@ -99,6 +99,6 @@ def _tokenise_shard(build: Build, name: str, texts: list[str], tokenize: Tokeniz
         lengths.extend(map(len, tokens))
         flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
     for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
-        # The lengths come last: if they exist, the shard is complete.
+        # The lengths come last: if they exist, the file is complete.
         with build.write(f"{name}.{part}.npy") as path:
             save_array(path, array)

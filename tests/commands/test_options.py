@@ -16,7 +16,7 @@ from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import _read, build, checked, from_text
 from sentcompress.commands.spelling import spelled, spelled_hint, words
 from sentcompress.errors import UsageError
-from sentcompress.evaluation.index_plan import IndexSettings
+from sentcompress.mining.miner import Rules
 from sentcompress.stages import augment, bench, distill, eval_fidelity, mine_negatives, search, teacher_embed
 
 # Where results go and how they are shown is said to `run`, once for all stages.
@@ -75,9 +75,9 @@ def test_several_values() -> None:
 
 
 def test_options_fill_the_dataclasses_of_other_modules() -> None:
-    params, _ = build(mine_negatives.Params, {"seed": 7, "negatives": 3, "max-score": 0})
-    assert params.part(IndexSettings).seed == 7
-    assert (params.negatives, params.max_score) == (3, None)
+    params, _ = build(mine_negatives.Params, {"skip": 7, "negatives": 3, "max-score": 0})
+    rules = params.part(Rules, count=params.negatives)
+    assert (rules.skip, rules.count, rules.max_score) == (7, 3, None)
 
 
 def test_none_for_what_is_on_by_default() -> None:

@@ -18,8 +18,8 @@ from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentenceTable:
-    """Sentences "0" to "22" in shards of seven."""
-    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 7)
+    """Sentences "0" to "22" in files of seven."""
+    monkeypatch.setattr(sentence_table, "FILE_ROWS", 7)
 
     @contextmanager
     def write(name: str) -> Iterator[Path]:
@@ -33,8 +33,8 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentenceTable:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10, 22, 23, 100])
-def test_a_sample_is_spread_over_all_shards(table: SentenceTable, count: int) -> None:
-    assert len(table.shards) == 4
+def test_a_sample_is_spread_over_all_files(table: SentenceTable, count: int) -> None:
+    assert len(table.files) == 4
     found = [int(text) for text in table.spread(count)]
     assert len(found) <= count
     assert found[0] == 0
@@ -43,20 +43,20 @@ def test_a_sample_is_spread_over_all_shards(table: SentenceTable, count: int) ->
     assert 23 - found[-1] <= -(-23 // count)
 
 
-def test_shards_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import contextmanager
 
     @contextmanager
     def write(name: str):  # type: ignore[no-untyped-def]
         yield tmp_path / name
 
-    monkeypatch.setattr(sentence_table, "SHARD_CHARACTERS", 25)
+    monkeypatch.setattr(sentence_table, "FILE_CHARACTERS", 25)
     writer = SentenceWriter(write)
     for number in range(7):
         writer.add(f"{number} {'x' * 8}", "original", -1, "a.txt")
     writer.finish()
-    assert (writer.rows, writer.shards) == (7, 3)
-    assert SentenceTable(tmp_path).shard_rows == [3, 3, 1]
+    assert (writer.rows, writer.files) == (7, 3)
+    assert SentenceTable(tmp_path).file_rows == [3, 3, 1]
 
 
 def test_rows_equal_those_of_a_dictionary() -> None:

@@ -15,7 +15,7 @@ from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.commands import eval_retrieval, eval_search
 from sentcompress.commands.spelling import spelled_hint
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
 from sentcompress.encoding.sides import Sides, projection_between, sides_of
 from sentcompress.errors import InputError
 from sentcompress.models.principal_axes import Projection

@@ -12,8 +12,8 @@ import pytest
 from listening import Listener
 from tiny_models import make_sentences
 
-from sentcompress.encoding import embedders, vector_cache
-from sentcompress.encoding.embedders import ModelEmbedder, find_embedder
+from sentcompress.encoding import embedder_sources, vector_cache
+from sentcompress.encoding.embedder_sources import ModelEmbedder, find_embedder
 from sentcompress.encoding.vector_cache import VectorCache
 from sentcompress.store import WorkDirectory
 from sentcompress.store.locking import locked
@@ -188,7 +188,7 @@ def test_a_model_is_asked_once_for_each_number_format_and_way_of_encoding(
     monkeypatch.setattr(ModelEmbedder, "encode", counting)
     work, texts = WorkDirectory(tmp_path / "work"), make_sentences(50)
     for dtype, version, known in (("float32", 1, 0), ("float32", 1, 50), ("bfloat16", 1, 0), ("float32", 2, 0)):
-        monkeypatch.setattr(embedders, "ENCODING", version)
+        monkeypatch.setattr(embedder_sources, "ENCODING", version)
         embedder = find_embedder(work, str(tiny_model)).open(device="cpu", dtype=dtype)
         asked.clear()
         streamed = np.concatenate(list(embedder.stream([texts[:20], texts[20:]])))

@@ -9,8 +9,9 @@ import faiss
 import numpy as np
 import pytest
 
+from sentcompress.commands.shared import IndexOptions
 from sentcompress.evaluation.index import BUILDERS, BuiltIndex, build_index, exact_search, search_threads, write_index
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings, plan_index
+from sentcompress.evaluation.index_plan import KINDS, plan_index
 from sentcompress.evaluation.similarity import normalized
 from sentcompress.evaluation.vector_rows import VectorRows, in_file, in_memory
 
@@ -23,8 +24,8 @@ def vectors() -> np.ndarray:
     return normalized(centres[generator.integers(50, size=2000)] + 0.7 * generator.normal(size=(2000, 16)))[0]
 
 
-def built(kind: str, documents: np.ndarray, settings: IndexSettings | None = None, depth: int = 10) -> BuiltIndex:
-    return build_index(plan_index(kind, settings or IndexSettings(), *documents.shape, depth), in_memory(documents))
+def built(kind: str, documents: np.ndarray, settings: IndexOptions | None = None, depth: int = 10) -> BuiltIndex:
+    return build_index(plan_index(kind, settings or IndexOptions(), *documents.shape, depth), in_memory(documents))
 
 
 def brute_force(documents: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
@@ -70,7 +71,7 @@ def test_inner_products_of_vectors_of_any_length_are_found(vectors: np.ndarray, 
 
 def test_ivf_that_looks_everywhere_equals_brute_force(vectors: np.ndarray) -> None:
     documents, queries = vectors[:1900], vectors[1900:]
-    index = built("ivf", documents, IndexSettings(nlist=20, nprobe=20))
+    index = built("ivf", documents, IndexOptions(nlist=20, nprobe=20))
     assert index.plan.settings == {"nlist": 20, "nprobe": 20}
     assert np.array_equal(index.search(queries, 10).documents, brute_force(documents, queries, 10))
     assert index.handle.metric_type == faiss.METRIC_INNER_PRODUCT
@@ -80,7 +81,7 @@ def test_ivf_is_the_same_for_the_same_seed_and_misses_some_for_few_probes() -> N
     # Vectors without groups: a query's neighbours are spread over cells that a few probes do not reach.
     vectors = normalized(np.random.default_rng(0).normal(size=(2000, 16)))[0]
     documents, queries = vectors[:1900], vectors[1900:]
-    few = IndexSettings(nlist=40, nprobe=2, seed=3)
+    few = IndexOptions(nlist=40, nprobe=2, seed=3)
     found = [built("ivf", documents, few).search(queries, 10).documents for _ in range(2)]
     assert np.array_equal(*found)
     assert 0.2 < overlap(found[0], brute_force(documents, queries, 10)) < 1
@@ -100,7 +101,7 @@ def test_approximate_kinds_find_most_and_weigh_what_their_codes_weigh(
     vectors: np.ndarray, kind: str, bytes_each: int | None, least: float
 ) -> None:
     documents, queries = vectors[:1900], vectors[1900:]
-    index = built(kind, documents, IndexSettings(nlist=8, nprobe=8))
+    index = built(kind, documents, IndexOptions(nlist=8, nprobe=8))
     assert overlap(index.search(queries, 10).documents, brute_force(documents, queries, 10)) > least
     if bytes_each:
         # 5 bits a code are packed: 4 codes of 5 bits are 3 bytes
@@ -110,7 +111,7 @@ def test_approximate_kinds_find_most_and_weigh_what_their_codes_weigh(
 
 def test_binary_finds_candidates_by_hamming_distance_and_rescores_them(vectors: np.ndarray) -> None:
     documents, queries = vectors[:1900], vectors[1900:]
-    index = built("binary", documents, IndexSettings(candidates=60, rescore="float32"))
+    index = built("binary", documents, IndexOptions(candidates=60, rescore="float32"))
     found = index.search(queries, 10)
     distances = ((queries[:, None] > 0) != (documents[None] > 0)).sum(axis=2)
     products = queries @ documents.T
@@ -132,7 +133,7 @@ def test_rescoring_all_is_the_search_it_rescores_with_and_its_bytes_are_counted(
     vectors: np.ndarray, kind: str, rescore: str, width: int
 ) -> None:
     documents, queries = vectors[:1900], vectors[1900:]
-    index = built(kind, documents, IndexSettings(candidates=1900, rescore=rescore))
+    index = built(kind, documents, IndexOptions(candidates=1900, rescore=rescore))
     other = built({"int8": "sq8", "float16": "fp16", "float32": "flat"}[rescore], documents)
     assert overlap(index.search(queries, 10).documents, other.search(queries, 10).documents) > 0.999
     codes = 2 if kind == "binary" else 3
@@ -140,7 +141,7 @@ def test_rescoring_all_is_the_search_it_rescores_with_and_its_bytes_are_counted(
 
 
 def test_candidates_are_as_many_as_were_asked_for(vectors: np.ndarray) -> None:
-    index = built("binary", vectors, IndexSettings(candidates=30))
+    index = built("binary", vectors, IndexOptions(candidates=30))
     index.search(vectors[:5], 7)
     assert int(7 * np.float32(index.handle.k_factor)) == 30
     assert index.search(vectors[:5], 50).documents.min() >= 0
@@ -166,7 +167,7 @@ def test_an_index_over_a_file_in_pieces_equals_one_in_memory(
     from sentcompress.evaluation import vector_rows
 
     np.save(tmp_path / "vectors.npy", vectors)
-    plan = plan_index("ivf", IndexSettings(nlist=20, nprobe=3), *vectors.shape)
+    plan = plan_index("ivf", IndexOptions(nlist=20, nprobe=3), *vectors.shape)
     whole = build_index(plan, in_memory(vectors))
     monkeypatch.setattr(vector_rows, "PIECE", 1)
     pieces: list[int] = []
@@ -187,7 +188,7 @@ def test_bytes_are_those_of_the_file_that_faiss_writes(tmp_path: Path, vectors: 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_is_reported_with_its_error_number(vectors: np.ndarray, capfd: pytest.CaptureFixture[str]) -> None:
-    built = build_index(plan_index("flat", IndexSettings(), len(vectors), vectors.shape[1]), in_memory(vectors))
+    built = build_index(plan_index("flat", IndexOptions(), len(vectors), vectors.shape[1]), in_memory(vectors))
     with pytest.raises(OSError, match="No space left") as failed:
         write_index(built.handle, Path("/dev/full"))
     assert failed.value.errno == errno.ENOSPC

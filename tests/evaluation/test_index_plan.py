@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from sentcompress.commands.shared import IndexOptions
 from sentcompress.errors import InputError
-from sentcompress.evaluation.index_plan import KINDS, IndexSettings, bits_for, cells_for, plan_index, segments_for
+from sentcompress.evaluation.index_plan import KINDS, bits_for, cells_for, plan_index, segments_for
 
-SETTINGS = IndexSettings()
+SETTINGS = IndexOptions()
 
 
 def test_cells_are_lowered_to_what_the_corpus_can_train() -> None:

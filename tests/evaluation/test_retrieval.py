@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sentcompress.commands.shared import IndexOptions
 from sentcompress.evaluation.index import Found
-from sentcompress.evaluation.index_plan import IndexSettings
 from sentcompress.evaluation.metrics import (
     BYTES_PER_DOCUMENT,
     INDEX_BYTES,
@@ -81,11 +81,11 @@ def test_without_rounds_there_are_no_intervals(comparison: Comparison) -> None:
 
 def test_an_index_loses_what_exact_search_has_more(comparison: Comparison) -> None:
     comparison.exact()
-    comparison.index("flat", IndexSettings())
+    comparison.index("flat", IndexOptions())
     assert one(comparison, INDEX_LOSS, "flat").value == 0
     assert one(comparison, OVERLAP, "flat").value == 100
     assert one(comparison, MRR, "flat").kept == pytest.approx(one(comparison, MRR, EXACT).kept)
-    ivf = comparison.index("ivf", IndexSettings(nlist=30, nprobe=1))
+    ivf = comparison.index("ivf", IndexOptions(nlist=30, nprobe=1))
 
     def value(metric: str, role: str, part: str = "ivf") -> float:
         return value_of(comparison.recorder.scores, metric, "data", part, role)
@@ -101,7 +101,7 @@ def test_an_index_loses_what_exact_search_has_more(comparison: Comparison) -> No
     assert smaller is not None
     assert 3 < smaller < 4.1
     assert ivf == {"index": "ivf", "settings": {role: {"nlist": 30, "nprobe": 1} for role in ("model", "compare")}}
-    codes = comparison.index("pq", IndexSettings(candidates=20))
+    codes = comparison.index("pq", IndexOptions(candidates=20))
     segments = [codes["settings"][role]["segments"] for role in ("model", "compare")]
     assert segments[1] > segments[0]
 

@@ -13,11 +13,11 @@ from search_documents import make_documents
 from tiny_models import make_sentences
 from tracing import traced_once
 
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, value_of
-from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.exporting.graph_embedder import GRAPHS, find_graph, in_runtime
 from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.extras import installing
@@ -139,7 +139,8 @@ def test_search_fidelity_as_deployed(work: WorkDirectory, tiny_model: Path) -> N
     distinct, queries = list(dict.fromkeys(TEXTS)), list(dict.fromkeys(QUERIES[::2]))
     own, asking = (graph_vectors(work, "onnx-int8", texts) for texts in (distinct, queries))
     gold = [find_embedder(work, str(tiny_model)).open(device="cpu").encode(texts) for texts in (queries, distinct)]
-    expected = 100 * search_fidelity(quantizer.turn(asking), quantizer.decode(quantizer.encode(own)), *gold).mean()
+    stored = quantizer.decode(quantizer.encode(own))
+    expected = 100 * GoldRanking.of(*gold).fidelity(quantizer.turn(asking), stored).mean()
     assert value_of(read_scores(made.facts), SEARCH_FIDELITY, "main test") == pytest.approx(expected, abs=2)
     assert expected < 95
     plain = eval_search.run(eval_search.Params(**asked), work)  # type: ignore[arg-type]

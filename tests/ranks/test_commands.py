@@ -45,7 +45,7 @@ atomic.written = ending
 @pytest.fixture
 def work(tmp_path: Path, teacher: Path, sentences: list[str]) -> WorkDirectory:
     """Sentences in three files, with the teacher's vectors, both called main."""
-    return make_work(tmp_path / "work", teacher, sentences, shard_rows=100)
+    return make_work(tmp_path / "work", teacher, sentences, file_rows=100)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def alone(
     tmp_path_factory: pytest.TempPathFactory, teacher: Path, sentences: list[str], commands: Commands
 ) -> Artifact:
     """The vectors that one process makes of the same sentences; do not write to them."""
-    work = make_work(tmp_path_factory.mktemp("alone") / "work", teacher, sentences, shard_rows=100)
+    work = make_work(tmp_path_factory.mktemp("alone") / "work", teacher, sentences, file_rows=100)
     done = commands(embedding(work, teacher, "alone"), code=SMALL_WINDOWS.format(""))
     assert done.returncode == 0, done.stderr
     return work.get("teacher-vectors", "alone")

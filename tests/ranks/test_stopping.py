@@ -79,7 +79,7 @@ EncodeEngine.encode = signalled
 @pytest.fixture
 def work(tmp_path: Path, teacher: Path, sentences: list[str]) -> WorkDirectory:
     """Sentences in four files, with the teacher's vectors, both called main; and graded pairs."""
-    found = make_work(tmp_path / "work", teacher, sentences, shard_rows=75)
+    found = make_work(tmp_path / "work", teacher, sentences, file_rows=75)
     write_dev(found.path / "dev.tsv", sentences[:40])
     return found
 

@@ -178,7 +178,9 @@ def test_documents_in_place_of_a_file_have_to_be_made_before() -> None:
     weighed = {"command": "augment", "inputs": ["documents/own"], "words": 9, "share": ["documents/own=2"]}
     assert not plan(split, weighed)[1]
     _, faults = plan(split, {"command": "augment", "inputs": ["documents/onw"]}, known=EMPTY)
-    assert faults == ["stage 2 (augment): no earlier stage makes inputs = 'documents/onw'; made before: 'own'"]
+    assert faults == [
+        "stage 2 (augment): no earlier stage makes inputs = 'documents/onw'; documents made before: 'own'"
+    ]
 
 
 def test_two_stages_of_one_name_are_a_fault() -> None:

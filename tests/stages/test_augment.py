@@ -83,7 +83,7 @@ def nli(tmp_path: Path) -> Path:
 def test_a_column_tells_the_domains_and_copies_have_their_parents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, asked: str | None
 ) -> None:
-    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 2)
+    monkeypatch.setattr(sentence_table, "FILE_ROWS", 2)
     told = ["fiction", "travel", None, "fiction", "travel"]
     lines = [json.dumps({"text": f"A man makes music {n}.", column: said}) for n, said in enumerate(told)]
     path = tmp_path / "told.jsonl"
@@ -344,7 +344,7 @@ def sample(count: int) -> list[str]:
 
 @needs_wordnet
 def test_bytes_do_not_depend_on_workers_or_shards_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 300)
+    monkeypatch.setattr(sentence_table, "FILE_ROWS", 300)
     (tmp_path / "a.txt").write_text("\n".join(sample(500)) + "\n")
     options: dict[str, Any] = {"wordnet": 2, "seed": 1, "back_translate": 0}
     results = [run(tmp_path, tmp_path / "a.txt", workers=n, name=f"w{n}", **options) for n in (1, 2, 3)]

@@ -49,7 +49,7 @@ class Numbering:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_table, "SHARD_ROWS", 50)
+    monkeypatch.setattr(sentence_table, "FILE_ROWS", 50)
     monkeypatch.setattr(table, "_SMALLEST_PIECE", 9)
     monkeypatch.setattr(table, "_LARGEST_PIECE", 9)
 

@@ -36,7 +36,7 @@ from sentcompress.measuring.turns import take_turns, work_of
 from sentcompress.measuring.workload import of_file
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.layout import save_encoder
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.stages import bench
 from sentcompress.stages.bench import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -142,10 +142,10 @@ def test_the_result_says_how_much_a_limit_of_time_left(
     tmp_path: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes: list[str] = []
-    monkeypatch.setattr(SilentReporter, "note", lambda self, message: notes.append(message))
+    monkeypatch.setattr(Reporter, "note", lambda self, message: notes.append(message))
     asked = Params(model=str(tiny_model), compare=str(tiny_model), text=text, **{**QUICK, "rounds": 3})
     limited = dataclasses.replace(asked, runtimes=("float32",), max_minutes=1e-6)
-    facts = run(limited, WorkDirectory(tmp_path / "work"), SilentReporter()).facts
+    facts = run(limited, WorkDirectory(tmp_path / "work"), Reporter()).facts
     protocol = facts["protocol"]
     assert [protocol[key] for key in ("sentences", "rounds", "single", "single_rounds")] == [32, 1, 6, 1]
     assert "32 distinct sentences" in protocol["statement"]
@@ -234,9 +234,9 @@ def test_simtde_is_measured_on_the_cpu_beside_a_gpu(
 ) -> None:
     monkeypatch.setattr(bench, "pick_device", lambda name="auto": torch.device("cuda" if name == "auto" else name))
     notes: list[str] = []
-    monkeypatch.setattr(SilentReporter, "note", lambda self, message: notes.append(message))
+    monkeypatch.setattr(Reporter, "note", lambda self, message: notes.append(message))
     params = Params(model=str(tiny_model), compare=None, runtimes=("float32",), preset="simtde", sts=(pairs,))
-    artifact = run(dataclasses.replace(params, memory=False), WorkDirectory(tmp_path / "work"), SilentReporter())
+    artifact = run(dataclasses.replace(params, memory=False), WorkDirectory(tmp_path / "work"), Reporter())
     protocol = artifact.facts["protocol"]
     assert protocol["device"] == "cpu"
     assert "one at a time, including tokenisation, on the CPU" in protocol["statement"]
@@ -250,7 +250,7 @@ def test_the_gpu_is_used_where_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, preset: str | None, device: str, measured: str
 ) -> None:
     monkeypatch.setattr(bench, "pick_device", lambda name="auto": torch.device("cuda" if name == "auto" else name))
-    assert bench._device(Params(preset=preset, device=device), SilentReporter()) == measured
+    assert bench._device(Params(preset=preset, device=device), Reporter()) == measured
 
 
 def test_without_text_and_without_sentences_the_hint_names_both(tmp_path: Path, tiny_model: Path) -> None:

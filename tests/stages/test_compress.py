@@ -27,7 +27,7 @@ from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.turns import take_turns
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.signals import StoppedError
 from sentcompress.stages import average, bench, compress, export, report, split_documents
 from sentcompress.stages.compress import Params, run
@@ -86,13 +86,13 @@ def as_far_as(function: str, params: Params, work: WorkDirectory) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(f"sentcompress.stages.{function}", stopped)
         with pytest.raises(StoppedError):
-            run(params, work, SilentReporter())
+            run(params, work, Reporter())
 
 
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    result = run(asked(documents, teacher, max_bytes="170kB"), work, SilentReporter())
+    result = run(asked(documents, teacher, max_bytes="170kB"), work, Reporter())
     assert result.verdict is not None
     assert result.verdict.bytes <= 1.2 * 170_000
     assert result.verdict.vector_bytes <= 16
@@ -119,17 +119,17 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert f"using the plan {result.recipe}" in notes.notes
     assert compress.FRESH in notes.notes
     with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
-        run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, SilentReporter())
+        run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, Reporter())
     misspelt = replace(asked(documents, teacher, max_bytes="170kB"), inputs=("docs.jsnl",), name="docs")
     with pytest.raises(UsageError, match="a plan for another request: `inputs` changed") as refused:
-        run(misspelt, work, SilentReporter())
+        run(misspelt, work, Reporter())
     assert refused.value.alternatives[0] == "check the path: there is no file or folder docs.jsnl here"
 
 
 def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher")
-    result = run(asked(documents, teacher, dry_run=True), work, SilentReporter())
+    result = run(asked(documents, teacher, dry_run=True), work, Reporter())
     assert result.verdict is None
     assert result.plan[0].startswith("Read 160 documents: ")
     assert result.plan[1] == "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
@@ -143,16 +143,16 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
 def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     asked_first = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
-    run(asked_first, work, SilentReporter())
+    run(asked_first, work, Reporter())
     before = work.get("documents", "docs").digest
-    other = run(replace(asked_first, vector_bytes=8), work, SilentReporter())
+    other = run(replace(asked_first, vector_bytes=8), work, Reporter())
     written = read_plan(other.recipe)
     assert written is not None
     assert written.request["vector_bytes"] == 8
     assert work.get("documents", "docs").digest == before
     log = tmp_path / "log.txt"
     log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
-    run(replace(asked_first, queries=(log,)), work, SilentReporter())
+    run(replace(asked_first, queries=(log,)), work, Reporter())
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
 
 
@@ -164,12 +164,12 @@ def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
     finished = set()
     for time in ("1s", "1.1s"):
         with pytest.raises(UsageError, match="too short"):
-            run(replace(params, time=time), work, SilentReporter())
+            run(replace(params, time=time), work, Reporter())
         finished.add(work.get("documents", "docs").manifest["finished"])
     assert len(finished) == 1, "the documents are not read again"
     log = tmp_path / "log.txt"
     log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
-    result = run(replace(params, queries=(log,)), work, SilentReporter())
+    result = run(replace(params, queries=(log,)), work, Reporter())
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
     assert "7 of your 15 queries are held out" in result.plan[0]
 
@@ -177,11 +177,11 @@ def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
 def test_documents_that_compress_did_not_read_are_not_replaced(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     own = split_documents.Params(inputs=(str(documents),), passage_words=20, name="docs")
-    digest = split_documents.run(own, work, SilentReporter()).digest
+    digest = split_documents.run(own, work, Reporter()).digest
     params = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
     for seed in (0, 1):
         with pytest.raises(UsageError, match="documents/docs already exists with different options"):
-            run(replace(params, seed=seed), work, SilentReporter())
+            run(replace(params, seed=seed), work, Reporter())
     assert work.get("documents", "docs").digest == digest
 
 
@@ -194,7 +194,7 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
     with monkeypatch.context() as patched:
         patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stopped)
         with pytest.raises(StoppedError) as raised:
-            run(params, work, SilentReporter())
+            run(params, work, Reporter())
     assert str(raised.value.hint).startswith("stopped in stage 3 (teacher-embed)")
     read = work.get("documents", "docs").manifest["finished"]
     notes = Listener()
@@ -232,7 +232,7 @@ def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: 
     work, empty = WorkDirectory(tmp_path / "work"), tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match="empty has no corpus"):
-        run(asked(documents, make_tiny_model(tmp_path / "teacher"), judged=empty), work, SilentReporter())
+        run(asked(documents, make_tiny_model(tmp_path / "teacher"), judged=empty), work, Reporter())
     assert not work.names("documents")
 
 
@@ -243,7 +243,7 @@ def test_a_text_file_of_paragraphs_is_read_as_one_document_each(tmp_path: Path) 
     ]
     path.write_text("\n\n".join(paragraphs), encoding="utf-8")
     teacher = make_tiny_model(tmp_path / "teacher")
-    result = run(asked(path, teacher, text_as="paragraph", dry_run=True), work, SilentReporter())
+    result = run(asked(path, teacher, text_as="paragraph", dry_run=True), work, Reporter())
     assert 'text-as = "paragraph"' in result.recipe.read_text(encoding="utf-8")
     assert work.get("documents", "book").facts["documents"] == len(paragraphs)
 
@@ -252,16 +252,16 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
     with pytest.raises(UsageError) as found:
-        run(asked(documents, teacher, max_bytes="1kB"), work, SilentReporter())
+        run(asked(documents, teacher, max_bytes="1kB"), work, Reporter())
     assert "no model cut from" in found.value.message
     least = str(found.value.hint).split("allow `max_bytes` ")[1]
     assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
-        run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, SilentReporter())
+        run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, Reporter())
     least = str(found.value.hint).removeprefix("allow `time` ")
     assert not run(asked(documents, teacher, max_bytes="170kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
-        run(asked(documents, teacher, time="soon"), work, SilentReporter())
+        run(asked(documents, teacher, time="soon"), work, Reporter())
 
 
 def test_files_that_cannot_be_read_are_skipped_if_that_is_asked_for(tmp_path: Path, documents: Path) -> None:
@@ -294,7 +294,7 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(tmp_path: Path
     work = WorkDirectory(tmp_path / "work")
     judged = judged_collection(tmp_path / "judged")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"), judged=judged, max_bytes="250kB")
-    first = run(params, work, SilentReporter())
+    first = run(params, work, Reporter())
     assert first.verdict is not None
     assert first.verdict.judged is not None
     assert "; on your judged queries, it keeps " in first.verdict.sentence
@@ -305,11 +305,11 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(tmp_path: Path
     assert replaced > before
     as_far_as("export._write", replace(other, force=False), work)
     assert finished() == replaced, "it is not made again"
-    result = run(other, work, SilentReporter())
+    result = run(other, work, Reporter())
     assert finished() == replaced, "it is not made again"
     assert result.verdict is not None
     assert result.verdict.vector_bytes <= 8
-    assert run(replace(other, force=False), work, SilentReporter()).verdict == result.verdict
+    assert run(replace(other, force=False), work, Reporter()).verdict == result.verdict
     as_far_as("export._write", other, work)
     assert finished() > replaced, "what is finished is replaced again"
 
@@ -317,7 +317,7 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(tmp_path: Path
 def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"))
-    run(params, work, SilentReporter())
+    run(params, work, Reporter())
     export = work.get("exports", "docs")
     lines = documents.read_text(encoding="utf-8")
     documents.write_text(
@@ -345,18 +345,18 @@ def test_two_runs_of_one_name_do_not_overwrite_each_other(tmp_path: Path, docume
         locked(beside(path, "lock"), "it"),
         pytest.raises(BusyError, match=r"plans/docs\.toml is being written by process"),
     ):
-        run(asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True), work, SilentReporter())
+        run(asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True), work, Reporter())
     assert not path.exists()
 
 
 def test_documents_that_cannot_be_read_leave_no_plan(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(UsageError, match=r"nosuch\.jsonl: no such file or folder"):
-        run(asked(tmp_path / "nosuch.jsonl", tmp_path), work, SilentReporter())
+        run(asked(tmp_path / "nosuch.jsonl", tmp_path), work, Reporter())
     Params(inputs=("owner/data", "hub:data", "documents/main")).check()
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no file of text"):
-        run(asked(tmp_path / "empty", make_tiny_model(tmp_path / "teacher")), work, SilentReporter())
+        run(asked(tmp_path / "empty", make_tiny_model(tmp_path / "teacher")), work, Reporter())
     assert not list((work.path / "plans").glob("*.toml"))
 
 
@@ -365,7 +365,7 @@ def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents
     work = WorkDirectory(tmp_path / "deep" / "work")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=r"'.*' cannot be the name of an artifact"):
-        run(asked(documents, tmp_path, name=name, force=True), work, SilentReporter())
+        run(asked(documents, tmp_path, name=name, force=True), work, Reporter())
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -385,7 +385,7 @@ def test_a_plan_means_the_same_teacher_from_any_folder(
 ) -> None:
     work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
-    result = run(asked(documents, Path("mine"), dry_run=True), work, SilentReporter())
+    result = run(asked(documents, Path("mine"), dry_run=True), work, Reporter())
     assert f'compare = "{teacher}"' in result.recipe.read_text(encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -397,11 +397,11 @@ def test_a_plan_means_the_same_teacher_from_any_folder(
 def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"))
-    path = run(params, work, SilentReporter()).recipe
+    path = run(params, work, Reporter()).recipe
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('runtime = "onnx-int8"\n', "", 1), encoding="utf-8")
     with pytest.raises(UsageError, match="already exists with different options") as raised:
-        run(params, work, SilentReporter())
+        run(params, work, Reporter())
     assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
     assert str(raised.value.hint).endswith("; then run the same command again: finished stages are skipped")
     head, *stages = text.split("[[stage]]")
@@ -413,14 +413,14 @@ def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     assert any("does not end with a search of its export" in line for line in listener.warnings)
     path.write_text('title = "mine"\n', encoding="utf-8")
     with pytest.raises(UsageError, match="is not a plan of compress"):
-        run(replace(params, force=True), work, SilentReporter())
+        run(replace(params, force=True), work, Reporter())
 
 
 def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     roberta = make_roberta(tmp_path / "roberta")
     with pytest.raises(UsageError, match="no model cut from") as found:
-        run(asked(documents, roberta, max_bytes="1kB"), work, SilentReporter())
+        run(asked(documents, roberta, max_bytes="1kB"), work, Reporter())
     assert "a vocabulary" not in str(found.value.hint)
     albert = SimpleNamespace(label="albert", source=SimpleNamespace(label="albert"))
     size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, stored=1, can_cut=False)
@@ -433,8 +433,8 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
 def test_a_plan_for_a_teacher_of_the_work_directory_is_found_after_a_move(tmp_path: Path, documents: Path) -> None:
     models = [str(make_tiny_model(tmp_path / name, layers=3, seed=seed)) for seed, name in enumerate(("one", "two"))]
     here = WorkDirectory(tmp_path / "here" / "work")
-    big = average.run(average.Params(inputs=tuple(models), name="big"), here, SilentReporter())
-    planned = run(asked(documents, big.path, max_bytes="170kB", dry_run=True), here, SilentReporter())
+    big = average.run(average.Params(inputs=tuple(models), name="big"), here, Reporter())
+    planned = run(asked(documents, big.path, max_bytes="170kB", dry_run=True), here, Reporter())
     assert str(here.path) not in planned.recipe.read_text(encoding="utf-8")
     (tmp_path / "there").mkdir()
     there = WorkDirectory(shutil.move(here.path, tmp_path / "there" / "else"))

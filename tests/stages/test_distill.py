@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from interrupting import interrupted
 from listening import Listener
 from tiny_models import load_model, make_plain, make_sentences, make_tiny_model
 
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.methods.ckd import CKD
 from sentcompress.models.principal_axes import Projection
@@ -80,7 +81,7 @@ def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
     artifact = stage.run(params(student="teacher:2", **numbers), work)
     encoder = load_model(artifact.path / "model")
     projection = Projection.load(work.get("projections").path)
-    target = projection.apply(VectorShards(work.get("teacher-vectors").path).rows(np.arange(100)))
+    target = projection.apply(NpyFiles(work.get("teacher-vectors").path).rows(np.arange(100)))
     tokens = encoder.tokenize(TEXTS[:100])
     found = []
     for line in tokens:
@@ -227,18 +228,18 @@ def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     assert listener.told[-1]["lr"] < 0.5 * 2e-3
 
 
+@pytest.fixture
+def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second passes from one look at the clock to the next."""
+    ticks = count(0.5, 0.5)
+    monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", lambda: next(ticks))
+
+
+@pytest.mark.usefixtures("slow_clock")
 @pytest.mark.parametrize(("minutes", "scores"), [(0.3, 5), (0.1, 2)], ids=["each quarter", "only the end"])
 def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
-    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, minutes: float, scores: int
+    work: WorkDirectory, minutes: float, scores: int
 ) -> None:
-    seconds = 0.0
-
-    def clock() -> float:
-        nonlocal seconds
-        seconds += 0.5
-        return seconds
-
-    monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
     listener = Listener()
     limited = params("lrn-kd", epochs=1000, max_minutes=minutes, schedule="linear", name="limited")
     artifact = stage.run(limited, work, listener)
@@ -252,15 +253,8 @@ def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
     assert rates[-1] < 0.2 * 2e-3
 
 
+@pytest.mark.usefixtures("slow_clock")
 def test_the_time_before_an_interruption_counts(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = 0.0
-
-    def clock() -> float:
-        nonlocal seconds
-        seconds += 0.5
-        return seconds
-
-    monkeypatch.setattr("sentcompress.training.loop.time.perf_counter", clock)
     limited = params("lrn-kd", epochs=1000, max_minutes=0.3, checkpoint_seconds=0.0, name="limited")
     with interrupted(Checkpoints, "save", call=10, after=True):
         stage.run(limited, work)

@@ -38,8 +38,8 @@ ROWS: Rows = [{"_id": f"d{n}", "title": f"title {n}" if n % 2 else "", "text": t
 
 
 @pytest.fixture
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_vectors, "SHARD", 50)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_vectors, "FILE_ROWS", 50)
 
 
 def jsonl(path: Path, rows: Rows = ROWS) -> str:
@@ -73,13 +73,13 @@ def as_parquet(path: Path) -> str:
 
 @pytest.mark.parametrize(("name", "write"), [("a.jsonl", jsonl), ("a.csv", as_csv), ("a.parquet", as_parquet)])
 def test_a_table_keeps_its_ids_and_joins_titles(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None, name: str, write: Callable[[Path], str]
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None, name: str, write: Callable[[Path], str]
 ) -> None:
     result = encode(work, tiny_model, write(tmp_path / name), tmp_path / "vectors")
     assert (result.rows, result.dimension, result.store, result.bytes_per_vector) == (230, 32, "float32", 128)
     stored = sentcompress.read_vectors(tmp_path / "vectors")
     assert stored.ids == [row["_id"] for row in ROWS]
-    assert (len(stored), stored.dimension, len(stored.manifest["shards"])) == (230, 32, 5)
+    assert (len(stored), stored.dimension, len(stored.manifest["files"])) == (230, 32, 5)
     np.testing.assert_allclose(stored.to_array(), plain(tiny_model, JOINED), atol=1e-6)
     assert stored.manifest["ids"] == "of the input"
     assert repr(stored) == f"StoredVectors(path={tmp_path / 'vectors'!r})"
@@ -157,7 +157,7 @@ def quantized(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> Callable
 
 @pytest.mark.parametrize(("name", "size"), [("int8", 20), ("int4", 10), ("binary", 4), ("pq", 8)])
 def test_codes_are_those_of_the_models_quantizer(
-    work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path], small_shards: None, name: str, size: int
+    work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path], small_files: None, name: str, size: int
 ) -> None:
     model = quantized(name, size)
     result = encode(work, model, jsonl(tmp_path / "a.jsonl"), tmp_path / "vectors", store=name)
@@ -183,23 +183,23 @@ def test_codes_are_those_of_the_models_quantizer(
 
 
 @pytest.mark.parametrize(("stopped", "kept"), [(0, False), (2, True)])
-def test_an_interruption_says_if_a_shard_is_kept(
+def test_an_interruption_says_if_a_file_is_kept(
     work: WorkDirectory,
     tmp_path: Path,
     tiny_model: Path,
-    small_shards: None,
+    small_files: None,
     monkeypatch: pytest.MonkeyPatch,
     stopped: int,
     kept: bool,
 ) -> None:
-    write = vector_folder.write_shard
+    write = vector_folder.write_files
 
     def stop(opened: Any, number: int, *others: Any) -> None:
         if number == stopped:
             raise StoppedError(signal.SIGINT)
         write(opened, number, *others)
 
-    monkeypatch.setattr(vector_folder, "write_shard", stop)
+    monkeypatch.setattr(vector_folder, "write_files", stop)
     with pytest.raises(StoppedError) as raised:
         encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "out")
     assert raised.value.hint == (None if kept else NOTHING_KEPT), "None is the usual hint, that parts are kept"
@@ -258,11 +258,11 @@ class KilledError(BaseException):
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 @pytest.mark.parametrize("store", ["float16", "int4"])
-def test_a_killed_run_goes_on_at_the_first_missing_shard_with_the_same_bytes(
+def test_a_killed_run_goes_on_at_the_first_missing_file_with_the_same_bytes(
     work: WorkDirectory,
     tmp_path: Path,
     quantized: Callable[..., Path],
-    small_shards: None,
+    small_files: None,
     monkeypatch: pytest.MonkeyPatch,
     after: int,
     store: str,
@@ -298,7 +298,7 @@ def test_nothing_is_replaced_after_the_lock_was_lost(
     work: WorkDirectory,
     tmp_path: Path,
     tiny_model: Path,
-    small_shards: None,
+    small_files: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines, streamed, original = jsonl(tmp_path / "a.jsonl"), 0, EncodeEngine.stream
@@ -321,7 +321,7 @@ def test_nothing_is_replaced_after_the_lock_was_lost(
 
 
 def test_changed_inputs_models_and_options_are_refused(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None
 ) -> None:
     lines, out = jsonl(tmp_path / "a.jsonl"), tmp_path / "vectors"
     encode(work, tiny_model, lines, out)
@@ -336,22 +336,20 @@ def test_changed_inputs_models_and_options_are_refused(
     assert content(out) == before
 
 
-def test_a_damaged_folder_is_not_read(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_shards: None
-) -> None:
+def test_a_damaged_folder_is_not_read(work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None) -> None:
     out = tmp_path / "vectors"
     encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), out)
-    shard = out / "vectors-00002.npy"
-    whole = shard.read_bytes()
-    shard.write_bytes(whole[:-1] + b"\x01")
+    file = out / "vectors-00002.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + b"\x01")
     with pytest.raises(InputError, match=r"vectors-00002.npy is missing or was changed"):
         sentcompress.read_vectors(out).to_array()
-    shard.write_bytes(whole)
+    file.write_bytes(whole)
     (out / "ids-00001.json").unlink()
     with pytest.raises(InputError, match=r"ids-00001.json is missing"):
         assert sentcompress.read_vectors(out).ids
     before = content(out)
-    shard.unlink()
+    file.unlink()
     made = encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), out)
     assert content(out).keys() - before.keys() == {"ids-00001.json"}
     assert {name: part for name, part in content(out).items() if name in before} == before
@@ -364,7 +362,7 @@ def test_a_damaged_folder_is_not_read(
         sentcompress.read_vectors(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["shards", "model", "quantizer", "rows", "dimension", "store", "version"])
+@pytest.mark.parametrize("name", ["files", "model", "quantizer", "rows", "dimension", "store", "version"])
 @pytest.mark.parametrize("value", [None, [1], "x", {"rows": 1}])
 def test_a_manifest_with_anything_in_it_is_an_error_and_no_traceback(
     work: WorkDirectory, tmp_path: Path, tiny_model: Path, name: str, value: object
@@ -386,7 +384,7 @@ def test_arrays_that_were_put_in_with_their_digests(work: WorkDirectory, tmp_pat
     for array in (np.array([{}, {}, {}], dtype=object), np.zeros(3, np.float32), np.zeros((3, 32), np.float64)):
         np.save(out / "vectors-00000.npy", array, allow_pickle=True)
         manifest = json.loads((out / "manifest.json").read_text())
-        manifest["shards"][0]["vectors"] = file_digest(out / "vectors-00000.npy")
+        manifest["files"][0]["vectors"] = file_digest(out / "vectors-00000.npy")
         (out / "manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(InputError, match=r"vectors-00000.npy is missing or was changed"):
             sentcompress.read_vectors(out).to_array()

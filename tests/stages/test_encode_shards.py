@@ -28,7 +28,7 @@ TEXTS = make_sentences(230, seed=4)
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_vectors, "SHARD", 20)
+    monkeypatch.setattr(text_vectors, "FILE_ROWS", 20)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_an_interrupted_shard_and_an_interrupted_merge_go_on(
     work: WorkDirectory, tiny_model: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encode(work, tiny_model, lines, tmp_path / "whole", None)
-    write, made = stage.write_shard, []
+    write, made = stage.write_files, []
 
     def stop(opened: Any, number: int, *others: Any) -> None:
         if number == 2 and made.count(2) == 0:
@@ -103,7 +103,7 @@ def test_an_interrupted_shard_and_an_interrupted_merge_go_on(
         made.append(number)
         write(opened, number, *others)
 
-    monkeypatch.setattr(stage, "write_shard", stop)
+    monkeypatch.setattr(stage, "write_files", stop)
     with pytest.raises(KeyboardInterrupt):
         encode(work, tiny_model, lines, tmp_path / "out", "1/2")
     encode(work, tiny_model, lines, tmp_path / "out", "2/2")

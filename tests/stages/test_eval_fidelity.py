@@ -29,11 +29,6 @@ def text(tmp_path: Path, sentences: list[str]) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
-
-
 def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     params = Params(text=[text], model=str(tiny_model), compare=str(tiny_model), device="cpu")
     made = run(params, WorkDirectory(tmp_path / "work"))

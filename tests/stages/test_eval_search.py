@@ -13,11 +13,11 @@ from listening import Listener
 from search_documents import KINDS, make_documents, write_held_out
 from tiny_models import make_sentences, make_tiny_model
 
-from sentcompress.encoding import embedders
+from sentcompress.encoding import embedder_sources
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import read_scores, select, value_of
-from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.search_verdict import LEVELS
 from sentcompress.stages.eval_search import Params, run
 from sentcompress.store import WorkDirectory
@@ -25,11 +25,6 @@ from sentcompress.store import WorkDirectory
 TEXTS = make_sentences(170)
 PASSAGES, QUERIES = TEXTS[:140], [" ".join(text.split()[:4]) for text in TEXTS[140:]]
 TEST_QUERIES = QUERIES[::2]
-
-
-@pytest.fixture(scope="session")
-def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("small") / "small-model", layers=1, width=16, seed=5)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +59,7 @@ def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, smal
         for folder in (small_model, tiny_model)
         for texts in (TEST_QUERIES, PASSAGES)
     ]
-    expected = search_fidelity(*vectors)
+    expected = GoldRanking.of(*vectors[2:]).fidelity(*vectors[:2])
     assert value_of(scores, SEARCH_FIDELITY, "main test") == pytest.approx(100 * expected.mean(), abs=0.5)
     kinds = [KINDS[place % 3] for place in range(0, len(QUERIES), 2)]
     distinct = list(dict(zip(TEST_QUERIES, kinds, strict=True)).values())
@@ -141,13 +136,13 @@ def test_the_teachers_vectors_are_computed_once(
 ) -> None:
     make_documents(work, PASSAGES, QUERIES)
     encoded: list[int] = []
-    encode = embedders.ModelEmbedder.encode
+    encode = embedder_sources.ModelEmbedder.encode
 
-    def counting(self: embedders.ModelEmbedder, texts: list[str], task: object = None) -> object:
+    def counting(self: embedder_sources.ModelEmbedder, texts: list[str], task: object = None) -> object:
         encoded.append(len(texts))
         return encode(self, texts, task)
 
-    monkeypatch.setattr(embedders.ModelEmbedder, "encode", counting)
+    monkeypatch.setattr(embedder_sources.ModelEmbedder, "encode", counting)
     run(Params(model=str(small_model), compare=str(tiny_model), device="cpu"), work)
     assert len(encoded) == 4
     run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
@@ -220,6 +215,8 @@ def test_a_damaged_model_and_zero_vectors(
     listener = Listener()
     run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), device="cpu"), work, listener)
     assert any("1 zero vector among the passages" in warning for warning in listener.warnings)
-    monkeypatch.setattr(embedders.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan))
+    monkeypatch.setattr(
+        embedder_sources.ModelEmbedder, "encode", lambda self, texts, task: np.full((len(texts), 4), np.nan)
+    )
     with pytest.raises(InputError, match="cannot be searched"):
         run(Params(model=str(tmp_path / "v.npy"), compare=str(tiny_model), dtype="auto", name="b"), work)

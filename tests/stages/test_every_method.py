@@ -141,12 +141,12 @@ def test_pkd_needs_the_layers_and_no_more_than_the_student_has(
 def test_cached_layers_are_the_pooled_states(prepared: tuple[WorkDirectory, Path], sentences: list[str]) -> None:
     import torch
 
-    from sentcompress.encoding.vector_shards import LAYERS, VectorShards
+    from sentcompress.encoding.npy_files import LAYERS, NpyFiles
 
     work, _ = prepared
     vectors = work.get("teacher-vectors")
     assert vectors.facts["layers"] == [2, 4]
-    cached = VectorShards(vectors.path, LAYERS).rows(np.array([5])).reshape(2, -1)
+    cached = NpyFiles(vectors.path, LAYERS).rows(np.array([5])).reshape(2, -1)
     teacher = load_encoder(resolve(vectors.parameters["teacher"]))
     ids = torch.tensor(teacher.tokenize([sentences[5]]))
     with torch.inference_mode():

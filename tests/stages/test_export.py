@@ -17,7 +17,7 @@ from tiny_models import break_weights, load_model
 from tracing import traced_once
 
 from sentcompress.cli.main import _run
-from sentcompress.corpora.sentence_table import SCHEMA, SHARD_PATTERN
+from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import Recorder
@@ -41,7 +41,7 @@ def make_sentence_table(work: WorkDirectory, sentences: list[str]) -> Artifact:
     with work.build(Request("sentences", "main", "augment", {"wordnet": 0})) as build:
         count = len(sentences)
         columns = [list(range(count)), sentences, ["original"] * count, [-1] * count, ["x.txt"] * count, [""] * count]
-        with build.write(SHARD_PATTERN.format(0)) as path:
+        with build.write(SENTENCES_PATTERN.format(0)) as path:
             pq.write_table(pa.table(columns, schema=SCHEMA), path)
         return build.finish({"rows": count})
 

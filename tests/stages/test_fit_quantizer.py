@@ -13,7 +13,7 @@ from tiny_models import load_model, make_sentences, make_tiny_model
 from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.search_fidelity import search_fidelity
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.quantization.choice import StoragePlan, plans
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages.fit_quantizer import Params, run
@@ -63,7 +63,7 @@ def test_the_fidelity_is_that_of_float_queries_against_stored_documents(work: Wo
     engine = EncodeEngine(load_model(tiny_model), dtype="float32")
     documents, queries = engine.encode(PASSAGES), engine.encode(QUERIES[1::2])
     stored = quantizer.decode(quantizer.encode(documents))
-    expected = 100 * search_fidelity(quantizer.turn(queries), stored, queries, documents).mean()
+    expected = 100 * GoldRanking.of(queries, documents).fidelity(quantizer.turn(queries), stored).mean()
     assert made.facts["fidelity"] == pytest.approx(expected, abs=0.5)
     low, high = made.facts["tried"][0]["interval"]
     assert low < made.facts["fidelity"] < high

@@ -69,7 +69,7 @@ def mine(work: WorkDirectory, model: Path, rules: dict[str, Any] | None = None, 
 def triplets_of(artifact: Artifact) -> list[tuple[str, str, list[str]]]:
     """The triplets as texts."""
     table = SentenceTable(artifact.path)
-    texts = [text for shard in range(len(table.shards)) for text in table.texts(shard)]
+    texts = [text for texts in table.stream() for text in texts]
     assert len(set(texts)) == len(texts) == artifact.facts["rows"]
     return [(texts[a], texts[p], [texts[row] for row in rest]) for a, p, *rest in table.triplets().tolist()]
 

@@ -13,10 +13,10 @@ from interrupting import interrupts
 from sharding import bytes_of
 from tiny_models import make_sentences
 
-from sentcompress.encoding import embedders
+from sentcompress.encoding import embedder_sources
 from sentcompress.errors import InputError, UsageError
 from sentcompress.mining import miner
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.stages import merge, mine_negatives
 from sentcompress.store import Artifact, Build, WorkDirectory
 from sentcompress.store.locking import locked
@@ -27,7 +27,7 @@ TEXTS = make_sentences(150, seed=5)
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(miner, "QUERIES", 4)
-    monkeypatch.setattr(embedders, "WINDOW_TEXTS", 9)
+    monkeypatch.setattr(embedder_sources, "WINDOW_TEXTS", 9)
     monkeypatch.setattr(mine_negatives, "PAUSE_SECONDS", 0.02)
 
 
@@ -90,7 +90,7 @@ def test_a_shard_waits_for_parts_that_others_encode(work: WorkDirectory, tiny_mo
     done: list[Artifact] = []
     waiting = threading.Event()
 
-    class Waiter(SilentReporter):
+    class Waiter(Reporter):
         def note(self, message: str) -> None:
             if "waiting for parts of the corpus" in message:
                 waiting.set()

@@ -19,7 +19,7 @@ from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.cli.search import _shown
-from sentcompress.encoding import embedders
+from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
@@ -150,13 +150,13 @@ def test_the_index_is_built_once(
     work: WorkDirectory, collection: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[int] = []
-    original = embedders.CachingEmbedder.stream
+    original = embedder_sources.CachingEmbedder.stream
 
-    def stream(self: embedders.CachingEmbedder, *given: object) -> object:
+    def stream(self: embedder_sources.CachingEmbedder, *given: object) -> object:
         encoded.append(1)
         return original(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(embedders.CachingEmbedder, "stream", stream)
+    monkeypatch.setattr(embedder_sources.CachingEmbedder, "stream", stream)
     first = search(work, QUERIES[0], collection=str(collection), model=str(tiny_model))
     made = work.get("indexes")
     assert made.reference == first.index == "indexes/docs-tiny-model"

@@ -19,7 +19,7 @@ from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.passages import writing
 from sentcompress.passages.words import words_of
-from sentcompress.progress import SilentReporter, Task
+from sentcompress.progress import Reporter, Task
 from sentcompress.stages import augment, split_documents
 from sentcompress.stages.split_documents import Params
 from sentcompress.store import Artifact, WorkDirectory
@@ -308,7 +308,7 @@ def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
     assert ids <= {f"https://a.org/{number}#{passage}" for number in range(240) for passage in range(9)}
 
 
-class _Counting(SilentReporter):
+class _Counting(Reporter):
     """Counts what each phase advances by."""
 
     def __init__(self) -> None:

@@ -21,12 +21,12 @@ from sharding import make_table
 from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.dtype_trial import Speedup
 from sentcompress.models.layout import save_encoder
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.stages import teacher_embed as stage
 from sentcompress.stages import whiten
 from sentcompress.stages.teacher_embed import Params
@@ -51,7 +51,7 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     assert artifact.facts["sentences_digest"] == table.digest
     assert artifact.facts["compute_dtype"] == "float32"
     assert artifact.facts["sentences_per_second"] > 0
-    shards = VectorShards(artifact.path)
+    shards = NpyFiles(artifact.path)
     assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
     expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(sentences)
     np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
@@ -59,11 +59,11 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
 
 def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkDirectory(tmp_path / "work")
-    make_table(work, ["a dog", "a cat", "two dogs and three cats in a garden", "a garden of two dogs"], shard_rows=2)
+    make_table(work, ["a dog", "a cat", "two dogs and three cats in a garden", "a garden of two dogs"], file_rows=2)
     told: list[Sequence[tuple[int, float]]] = []
     monkeypatch.setattr(Counter, "set_work", lambda _, stretches: told.append(stretches))
 
-    class Watched(SilentReporter):
+    class Watched(Reporter):
         track = Running().track
 
     stage.run(Params(teacher=str(tiny_model), dtype="float32"), work, Watched())
@@ -78,7 +78,7 @@ def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: lis
     assert artifact.facts["dimension"] == 8
     assert artifact.parameters["teacher"] == "students/narrow"
     expected = EncodeEngine(find_model(work, "narrow").load(), dtype="float32").encode(sentences)
-    np.testing.assert_allclose(VectorShards(artifact.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(NpyFiles(artifact.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
     assert find_model(work, "teacher") == find_model(work, "narrow")
     assert artifact.manifest["line"][:3] == ["teacher-embed", "--teacher", "narrow"]
     with pytest.raises(InputError, match="no model named 'narow'") as error:
@@ -125,7 +125,7 @@ def test_vectors_of_length_one_where_the_teacher_has_others(work: WorkDirectory,
     unit = stage.run(Params(teacher=str(teacher), name="unit", dtype="float32", normalize=True), work)
     assert "normalize" not in plain.parameters
     rows = np.arange(20)
-    long, short = (VectorShards(artifact.path).rows(rows) for artifact in (plain, unit))
+    long, short = (NpyFiles(artifact.path).rows(rows) for artifact in (plain, unit))
     lengths = np.linalg.norm(long, axis=1, keepdims=True)
     assert np.abs(lengths - 1).min() > 0.1
     np.testing.assert_allclose(short, long / lengths, atol=1e-6)
@@ -135,7 +135,7 @@ def test_vectors_of_length_one_where_the_teacher_has_others(work: WorkDirectory,
     for teacher, name in (("teacher", "again"), ("teacher-vectors/unit", "too")):
         again = stage.run(Params(teacher=teacher, name=name, dtype="float32"), work)
         assert again.parameters == unit.parameters
-        np.testing.assert_array_equal(VectorShards(again.path).rows(rows), short)
+        np.testing.assert_array_equal(NpyFiles(again.path).rows(rows), short)
 
 
 def test_vectors_without_the_teachers_own_normalisation(
@@ -147,13 +147,13 @@ def test_vectors_without_the_teachers_own_normalisation(
     encoder.normalize = False
     expected = EncodeEngine(encoder, dtype="float32").encode(sentences)
     assert np.abs(np.linalg.norm(expected, axis=1) - 1).min() > 0.1
-    np.testing.assert_allclose(VectorShards(whole.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(NpyFiles(whole.path).rows(np.arange(300)), expected, rtol=0, atol=1e-6)
     assert whole.parameters["normalize"] is False
     assert not find_model(work, "teacher").load().normalize
     again = stage.run(Params(teacher="teacher", name="again", dtype="float32"), work)
     assert (again.parameters, again.digest) == (whole.parameters, whole.digest)
     scaled = stage.run(Params(teacher="teacher", name="scaled", dtype="float32", normalize=True), work)
-    np.testing.assert_allclose(np.linalg.norm(VectorShards(scaled.path).rows(np.arange(300)), axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(NpyFiles(scaled.path).rows(np.arange(300)), axis=1), 1, atol=1e-6)
     assert find_model(work, "teacher").load().normalize
     with pytest.raises(UsageError, match="`normalize` cannot be off"):
         stage.run(Params(teacher=str(tiny_model), normalize=False, content_words=0.5), work)
@@ -299,7 +299,7 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     work = WorkDirectory(tmp_path / "work")
     # Nearly all is "the": of what is left, no token is as much as the share from which tokens count as frequent.
     texts = ["the dog the", "the the dog", "dog", "the cat the .", *(" ".join(["the"] * n) for n in range(30, 60))]
-    make_table(work, texts, shard_rows=10)
+    make_table(work, texts, file_rows=10)
     plain = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="plain"), work)
     twice = stage.run(Params(teacher=str(tiny_model), dtype="float32", name="twice", content_words=0.5), work)
     engine = EncodeEngine(load_model(tiny_model), dtype="float32")
@@ -307,7 +307,7 @@ def test_content_words_are_read_a_second_time(tmp_path: Path, tiny_model: Path) 
     expected = engine.encode(texts) + 0.5 * engine.encode(bare)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     rows = np.arange(len(texts))
-    found = VectorShards(twice.path).rows(rows)
+    found = NpyFiles(twice.path).rows(rows)
     assert twice.digest != plain.digest
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert twice.facts["left_out"] == ["the"]

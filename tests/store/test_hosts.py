@@ -26,9 +26,9 @@ artifacts.PATIENCE_SECONDS = locking.PATIENCE_SECONDS = 0.2
 BUILD = f"""{IMPATIENT}
 import os, socket, sys
 from sentcompress.errors import SentcompressError
-from sentcompress.progress import SilentReporter
+from sentcompress.progress import Reporter
 from sentcompress.store import Request, WorkDirectory
-class Teller(SilentReporter):
+class Teller(Reporter):
     def note(self, message):
         if "--tell" in sys.argv:
             print(message, file=sys.stderr, flush=True)

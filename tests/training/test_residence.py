@@ -9,7 +9,7 @@ import pytest
 import torch
 from listening import Listener
 
-from sentcompress.encoding.vector_shards import SHARD_PATTERN, VectorShards
+from sentcompress.encoding.npy_files import VECTORS_PATTERN, NpyFiles
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.training import residence
 from sentcompress.training.data import vector_field
@@ -21,12 +21,12 @@ ROWS = np.array([6, 0, 3, 3, 5])
 
 
 @pytest.fixture(params=["float32", "float16"])
-def shards(tmp_path: Path, request: pytest.FixtureRequest) -> VectorShards:
+def files(tmp_path: Path, request: pytest.FixtureRequest) -> NpyFiles:
     """Seven vectors of 10 dimensions in two files."""
     vectors = np.random.default_rng(0).normal(size=(7, 10)).astype(request.param)
     for number, part in enumerate((vectors[:4], vectors[4:])):
-        np.save(tmp_path / SHARD_PATTERN.format(number), part)
-    return VectorShards(tmp_path)
+        np.save(tmp_path / VECTORS_PATTERN.format(number), part)
+    return NpyFiles(tmp_path)
 
 
 def place(monkeypatch: pytest.MonkeyPatch, device: int | None, here: int | None) -> tuple[Residence, Listener]:
@@ -38,43 +38,41 @@ def place(monkeypatch: pytest.MonkeyPatch, device: int | None, here: int | None)
     return Residence(GPU, listener), listener
 
 
-def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, shards: VectorShards) -> None:
-    found, listener = place(monkeypatch, 2 * shards.nbytes, 0)
-    taken = found.vectors(shards, "teacher vectors")(ROWS)
+def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, files: NpyFiles) -> None:
+    found, listener = place(monkeypatch, 2 * files.nbytes, 0)
+    taken = found.vectors(files, "teacher vectors")(ROWS)
     assert (taken.device, taken.dtype, taken.shape) == (GPU, torch.float32, (5, 10))
     found.tell()
-    assert listener.notes == [f"teacher vectors ({shards.nbytes / 1e6:.2f} MB) on the device (0.00 MB free)"]
+    assert listener.notes == [f"teacher vectors ({files.nbytes / 1e6:.2f} MB) on the device (0.00 MB free)"]
     found.tell()
     assert len(listener.notes) == 1
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_others_are_in_memory_or_stay_on_the_disk(
-    monkeypatch: pytest.MonkeyPatch, shards: VectorShards, ranks: int
-) -> None:
+def test_others_are_in_memory_or_stay_on_the_disk(monkeypatch: pytest.MonkeyPatch, files: NpyFiles, ranks: int) -> None:
     """All processes of a machine read their own."""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
-    wanted = vector_field(shards)(ROWS)
-    for here, told in ((2 * ranks * shards.nbytes, "in CPU memory"), (2 * ranks * shards.nbytes - 2, "on the disk")):
-        found, listener = place(monkeypatch, 2 * shards.nbytes - 1, here)
-        taken = found.vectors(shards, "teacher vectors")(ROWS)
+    wanted = vector_field(files)(ROWS)
+    for here, told in ((2 * ranks * files.nbytes, "in CPU memory"), (2 * ranks * files.nbytes - 2, "on the disk")):
+        found, listener = place(monkeypatch, 2 * files.nbytes - 1, here)
+        taken = found.vectors(files, "teacher vectors")(ROWS)
         assert taken.dtype == torch.float32
         assert torch.equal(taken, wanted)
         found.tell()
         assert told in listener.notes[0]
 
 
-def test_rows_of_a_table_are_those_of_its_file(shards: VectorShards) -> None:
-    table = torch.from_numpy(np.concatenate([np.array(piece) for piece in shards.pieces(3)]))
-    assert table.element_size() * table.numel() == shards.nbytes
-    assert torch.equal(rows_of(table)(ROWS), vector_field(shards)(ROWS))
+def test_rows_of_a_table_are_those_of_its_file(files: NpyFiles) -> None:
+    table = torch.from_numpy(np.concatenate([np.array(piece) for piece in files.pieces(3)]))
+    assert table.element_size() * table.numel() == files.nbytes
+    assert torch.equal(rows_of(table)(ROWS), vector_field(files)(ROWS))
 
 
-def test_on_a_cpu_everything_stays_mapped(shards: VectorShards, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_cpu_everything_stays_mapped(files: NpyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Residence, "_loaded", None)
     listener = Listener()
     found, tokens = Residence(CPU, listener), TokenRows.of([[1, 2], [3]])
-    assert torch.equal(found.vectors(shards, "teacher vectors")(ROWS), vector_field(shards)(ROWS))
+    assert torch.equal(found.vectors(files, "teacher vectors")(ROWS), vector_field(files)(ROWS))
     assert found.tokens(tokens) is tokens
     found.tell()
     assert listener.notes == []

@@ -15,10 +15,12 @@ from search_documents import make_documents, write_held_out
 
 from sentcompress.corpora.search_texts import SearchTexts, collection_source
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.evaluation.search_fidelity import GoldRanking, search_fidelity
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.stages import distill, finetune, fit_pca, train_teacher
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import LOWEST, score_of
+from sentcompress.training.job import warn_of_start
+from sentcompress.training.run_state import Progress
 from sentcompress.training.search_dev import search_dev
 
 CPU = torch.device("cpu")
@@ -32,7 +34,7 @@ def test_it_is_the_search_fidelity_to_the_teacher() -> None:
     gold = [random.normal(size=(len(part), 5)) for part in (queries, passages)]
     dev = search_dev(texts, GoldRanking.of(*gold), "big", tokenize, 0)
     own = [np.stack([TABLE[ids].mean(0).numpy() for ids in tokenize(part)]) for part in (queries, passages)]
-    assert dev.score(mean, CPU) == pytest.approx(100 * search_fidelity(*own, *gold).mean())
+    assert dev.score(mean, CPU) == pytest.approx(100 * GoldRanking.of(*gold).fidelity(*own).mean())
     assert dev.protocol == "search fidelity to big (nDCG@10 x 100) on 8 queries of set, among 40 passages"
     assert score_of(dev, lambda ids, mask: torch.full((len(ids), 3), torch.nan), CPU) == LOWEST
 
@@ -44,7 +46,7 @@ def test_with_a_kept_index_the_teachers_vectors_of_the_passages_are_searched() -
     gold = [random.normal(size=(len(part), 4)).astype(np.float32) for part in (queries, passages)]
     dev = search_dev(texts, GoldRanking.of(*gold), "big", tokenize, 0, gold[1])
     own = np.stack([TABLE[ids].mean(0).numpy() for ids in tokenize(queries)])
-    assert dev.score(mean, CPU) == pytest.approx(100 * search_fidelity(own, gold[1], *gold).mean())
+    assert dev.score(mean, CPU) == pytest.approx(100 * GoldRanking.of(*gold).fidelity(own, gold[1]).mean())
     assert dev.protocol.endswith("among 40 passages, by vectors of big")
     with pytest.raises(InputError, match="the teacher's 4 dimensions, not 3"):
         dev.score(lambda ids, mask: torch.ones(len(ids), 3), CPU)
@@ -107,14 +109,10 @@ def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> Non
 
 
 def test_a_later_peak_does_not_hide_a_worse_end() -> None:
-    from sentcompress.training.job import TrainingJob
-    from sentcompress.training.run_state import Progress
-
     listener = Listener()
-    job: Any = type("Job", (), {"reporter": listener})()
-    TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=70.0, best_score=81.0, best_step=4))
+    warn_of_start(Progress(start_score=80.0, last_score=70.0, best_score=81.0, best_step=4), listener)
     assert "lower at the end of training (70.00) than at the start (80.00)" in listener.warnings[0]
-    TrainingJob._warn_of_start(job, Progress(start_score=80.0, last_score=80.5, best_score=81.0, best_step=4))
+    warn_of_start(Progress(start_score=80.0, last_score=80.5, best_score=81.0, best_step=4), listener)
     assert len(listener.warnings) == 1
 
 

@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from beir import write_jsonl
-from distilling import make_work
+from distilling import make_work, supply_to
 from listening import Listener
 from tiny_models import load_model, make_tiny_model
 
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import MissingArtifactError
-from sentcompress.progress import SILENT
 from sentcompress.stages import augment, distill, teacher_embed
 from sentcompress.store import WorkDirectory
-from sentcompress.training.residence import Residence
-from sentcompress.training.teacher_views import supply
 
 
 def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]) -> WorkDirectory:
@@ -36,17 +32,8 @@ def prepare(folder: Path, teacher: Path, sentences: list[str], genres: list[str]
 def test_each_domain_has_the_mean_of_its_vectors(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     work = prepare(tmp_path, tiny_model, sentences[:50], ["travel", "fiction", "travel"])
     table, vectors = SentenceTable(work.get("sentences").path), work.get("teacher-vectors")
-    supplied = supply(
-        frozenset({"teacher", "domains"}),
-        load_model(tiny_model),
-        vectors,
-        domains=table.domains(),
-        tensors={},
-        input_layer=0,
-        residence=Residence(torch.device("cpu"), SILENT),
-        trust_remote_code=False,
-    )
-    cached = VectorShards(vectors.path).rows(np.arange(len(table)))
+    supplied = supply_to(load_model(tiny_model), vectors, "teacher", "domains", domains=table.domains())
+    cached = NpyFiles(vectors.path).rows(np.arange(len(table)))
     fiction = np.array([name == "fiction" for name in table.domain_names(0)])
     assert 0 < fiction.sum() < len(table) / 2
     wanted = np.stack([cached[~fiction].mean(axis=0), cached[fiction].mean(axis=0)])

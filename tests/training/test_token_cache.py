@@ -15,22 +15,22 @@ from sentcompress.store import Request, WorkDirectory
 from sentcompress.training import token_cache
 from sentcompress.training.token_cache import build_token_cache
 
-SHARDS = [["1", "2 3", "4 5 6"], ["7 8 9 10"], ["11", "12 13"]]
+FILES = [["1", "2 3", "4 5 6"], ["7 8 9 10"], ["11", "12 13"]]
 
 
 class Table:
-    shard_rows = [len(shard) for shard in SHARDS]  # noqa: RUF012
+    file_rows = [len(file) for file in FILES]  # noqa: RUF012
 
-    def texts(self, shard: int) -> list[str]:
-        return SHARDS[shard]
+    def texts(self, file: int) -> list[str]:
+        return FILES[file]
 
 
-def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
+def test_rows_of_any_file_in_any_order(tmp_path: Path) -> None:
     with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
         cache = build_token_cache(build, "tokens", Table(), tokenize, SILENT)
     assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
     assert [cache[row].tolist() for row in range(len(cache))] == [
-        tokenize([text])[0] for shard in SHARDS for text in shard
+        tokenize([text])[0] for file in FILES for text in file
     ]
     ids, mask = cache.padded(np.array([5, 0, 3, 2]), pad=99)
     assert ids.tolist() == [[12, 13, 99, 99], [1, 99, 99, 99], [7, 8, 9, 10], [4, 5, 6, 99]]
@@ -39,7 +39,7 @@ def test_rows_of_any_shard_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["tokens", "lengths"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "another"])
-def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, damage: str) -> None:
+def test_a_file_that_is_not_whole_is_made_again(tmp_path: Path, part: str, damage: str) -> None:
     with WorkDirectory(tmp_path).build(Request("students", "one", "distill", {})) as build:
         with interrupted(token_cache, "_join"):
             build_token_cache(build, "tokens", Table(), tokenize, SILENT)
@@ -54,7 +54,7 @@ def test_a_shard_that_is_not_whole_is_made_again(tmp_path: Path, part: str, dama
         cache = build_token_cache(
             build, "tokens", Table(), lambda texts: (made.extend(texts), tokenize(texts))[1], SILENT
         )
-    assert made == SHARDS[0]
+    assert made == FILES[0]
     assert cache.lengths.tolist() == [1, 2, 3, 4, 1, 2]
     assert cache.flat.tolist() == list(range(1, 14))
 
@@ -80,7 +80,7 @@ def test_the_joined_arrays_are_opened_again_or_made_again(tmp_path: Path, part: 
     assert cache.flat.tolist() == list(range(1, 14))
 
 
-def test_shards_that_are_there_are_not_made_again(tmp_path: Path) -> None:
+def test_files_that_are_there_are_not_made_again(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def stop_at_eleven(texts: Sequence[str]) -> list[list[int]]:
@@ -95,4 +95,4 @@ def test_shards_that_are_there_are_not_made_again(tmp_path: Path) -> None:
     seen.clear()
     with work.build(request) as build:
         build_token_cache(build, "tokens", Table(), lambda texts: (seen.extend(texts), tokenize(texts))[1], SILENT)
-    assert seen == SHARDS[2]
+    assert seen == FILES[2]

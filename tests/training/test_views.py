@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from distilling import make_work
+from distilling import make_work, supply_to
 from number_words import tokenize
 from tiny_models import load_model, make_sentences, make_tiny_model, tiny_transformer
 from torch import Tensor
@@ -21,8 +21,6 @@ from sentcompress.progress import SILENT
 from sentcompress.stages import teacher_embed
 from sentcompress.store import Request, WorkDirectory
 from sentcompress.training.batches import Batch, collate_triplets
-from sentcompress.training.residence import Residence
-from sentcompress.training.teacher_views import supply
 from sentcompress.training.token_cache import build_token_cache
 from sentcompress.training.views import (
     DistillationViews,
@@ -220,10 +218,10 @@ def test_views_of_several_batches_are_joined_row_by_row() -> None:
 class Numbers:
     """A sentence table of token numbers, of lengths that go up and down."""
 
-    shard_rows = (24,)
+    file_rows = (24,)
     rows = tuple([5 + (7 * row + place) % 24 for place in range(2 + (5 * row) % 9)] for row in range(24))
 
-    def texts(self, shard: int) -> list[str]:
+    def texts(self, file: int) -> list[str]:
         return [" ".join(map(str, row)) for row in self.rows]
 
 
@@ -270,16 +268,7 @@ def test_every_layer_of_the_student_is_matched_with_the_teachers_last(tmp_path: 
     work = make_work(tmp_path / "work", folder, texts)
     teacher = load_model(folder).eval()
     student = load_model(make_tiny_model(tmp_path / "student", layers=2, seed=3)).eval()
-    supplied = supply(
-        frozenset({"teacher", "last-layers"}),
-        student,
-        work.get("teacher-vectors"),
-        domains=None,
-        tensors={},
-        input_layer=0,
-        residence=Residence(torch.device("cpu"), SILENT),
-        trust_remote_code=False,
-    )
+    supplied = supply_to(student, work.get("teacher-vectors"), "teacher", "last-layers")
     assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)
     rows = student.tokenize(texts[:3])
     found = supplied.views(padded(rows))
@@ -300,16 +289,7 @@ def test_what_is_supplied_belongs_to_the_sentences(tmp_path: Path) -> None:
     teacher = load_model(folder).eval()
     student = load_model(make_tiny_model(tmp_path / "student", layers=4, seed=3)).eval()
     trim_vocabulary(student, 50, token_occurrences(student, [texts]), "student")
-    supplied = supply(
-        frozenset({"teacher", "teacher-layers", "tokens"}),
-        student,
-        vectors,
-        domains=None,
-        tensors={},
-        input_layer=0,
-        residence=Residence(torch.device("cpu"), SILENT),
-        trust_remote_code=False,
-    )
+    supplied = supply_to(student, vectors, "teacher", "teacher-layers", "tokens")
     assert (supplied.shapes.layers, supplied.shapes.teacher_hidden) == (2, 32)
     rows = np.array([17, 3, 22])
     chosen = [texts[row] for row in rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentcompress.encoding.vector_shards import SHARD_PATTERN, VectorShards, writing_vectors
+from sentcompress.encoding.npy_files import VECTORS_PATTERN, NpyFiles, writing_vectors
 from sentcompress.errors import InputError
 
 
@@ -42,33 +42,33 @@ def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
         append(np.array([[np.nan]], dtype=np.float32))
 
 
-def test_rows_are_found_across_shards(tmp_path: Path) -> None:
+def test_rows_are_found_across_files(tmp_path: Path) -> None:
     whole = np.arange(24, dtype=np.float32).reshape(8, 3)
-    for shard, (start, end) in enumerate([(0, 3), (3, 7), (7, 8)]):
-        np.save(tmp_path / SHARD_PATTERN.format(shard), whole[start:end].astype(np.float16))
-    shards = VectorShards(tmp_path)
+    for file, (start, end) in enumerate([(0, 3), (3, 7), (7, 8)]):
+        np.save(tmp_path / VECTORS_PATTERN.format(file), whole[start:end].astype(np.float16))
+    files = NpyFiles(tmp_path)
     wanted = np.array([7, 0, 3, 3, 2])
-    assert len(shards) == 8
-    assert shards.dimension == 3
-    assert shards.rows(wanted).dtype == np.float32
-    np.testing.assert_array_equal(shards.rows(wanted), whole[wanted])
+    assert len(files) == 8
+    assert files.dimension == 3
+    assert files.rows(wanted).dtype == np.float32
+    np.testing.assert_array_equal(files.rows(wanted), whole[wanted])
 
 
 MANY_FILES = """
 import resource, sys
 from pathlib import Path
-from sentcompress.encoding.vector_shards import VectorShards
+from sentcompress.encoding.npy_files import NpyFiles
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, int(sys.argv[2])))
-print(len(VectorShards(Path(sys.argv[1]))))
+print(len(NpyFiles(Path(sys.argv[1]))))
 """
 
 
 @pytest.mark.parametrize("hard", [64, 400])
 def test_more_files_than_a_process_may_open_at_first(tmp_path: Path, hard: int) -> None:
     """A mapped file stays open; the limit is raised where the system allows it, and is an error otherwise."""
-    for shard in range(80):
-        np.save(tmp_path / SHARD_PATTERN.format(shard), np.zeros((2, 1), np.float16))
+    for file in range(80):
+        np.save(tmp_path / VECTORS_PATTERN.format(file), np.zeros((2, 1), np.float16))
     done = subprocess.run(
         [sys.executable, "-c", MANY_FILES, str(tmp_path), str(hard)], capture_output=True, text=True, check=False
     )

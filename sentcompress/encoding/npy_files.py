@@ -1,4 +1,4 @@
-"""Vectors on disk: memory-mapped `.npy` shards, with the row numbers of the sentence table."""
+"""Vectors on disk: memory-mapped `.npy` files, with the row numbers of the sentence table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 from sentcompress.errors import InputError, SentcompressError
 
-SHARD_PATTERN = "vectors-{:05d}.npy"
+VECTORS_PATTERN = "vectors-{:05d}.npy"
 # Pooled states of chosen teacher layers, concatenated in one row.
 LAYERS = "layers"
-LAYER_SHARD_PATTERN = LAYERS + "-{:05d}.npy"
+LAYERS_PATTERN = LAYERS + "-{:05d}.npy"
 # Files that a process opens besides those of vectors: libraries, locks, pipes.
 SPARE_FILES = 200
 
 
-class VectorShards:
+class NpyFiles:
     """All vectors of an artifact of kind `teacher-vectors`: [N, D], float32 or float16 on disk.
 
     Args:
@@ -35,40 +35,40 @@ class VectorShards:
     def __init__(self, folder: Path, prefix: str = "vectors") -> None:
         self.paths = sorted(folder.glob(f"{prefix}-*.npy"))
         _allow_open_files(len(self.paths))
-        self._shards = [np.load(path, mmap_mode="r") for path in self.paths]
-        self._starts = np.cumsum([0, *(len(shard) for shard in self._shards)])
+        self._files = [np.load(path, mmap_mode="r") for path in self.paths]
+        self._starts = np.cumsum([0, *(len(file) for file in self._files)])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     @property
     def dimension(self) -> int:
-        return int(self._shards[0].shape[1])
+        return int(self._files[0].shape[1])
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
         """The number format on disk."""
-        found: np.dtype[np.floating] = self._shards[0].dtype
+        found: np.dtype[np.floating] = self._files[0].dtype
         return found
 
     @property
     def nbytes(self) -> int:
         """The size of all vectors on disk."""
-        return sum(shard.nbytes for shard in self._shards)
+        return sum(file.nbytes for file in self._files)
 
     def pieces(self, rows: int) -> Iterator[npt.NDArray[np.floating]]:
         """All vectors in their order, as stored, at most `rows` at a time."""
-        for shard in self._shards:
-            for start in range(0, len(shard), rows):
-                yield shard[start : start + rows]
+        for file in self._files:
+            for start in range(0, len(file), rows):
+                yield file[start : start + rows]
 
     def rows(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """The vectors of given rows, in their order: [n] row numbers -> [n, D] float32."""
         out = np.empty((len(indices), self.dimension), dtype=np.float32)
         owner = np.searchsorted(self._starts, indices, side="right") - 1
-        for shard in np.unique(owner):
-            mine = owner == shard
-            out[mine] = self._shards[shard][indices[mine] - self._starts[shard]]
+        for file in np.unique(owner):
+            mine = owner == file
+            out[mine] = self._files[file][indices[mine] - self._starts[file]]
         return out
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sentcompress.encoding.embedders import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
 from sentcompress.store import WorkDirectory
 
 
