@@ -38,7 +38,6 @@ from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_t
 from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
-from sentcompress.store.names import check_name
 
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
@@ -74,11 +73,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     Raises:
         UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
             that name was made for another request.
-        InputError: if the documents or the teacher cannot be used, or nothing can have that name.
+        InputError: if the documents or the teacher cannot be used.
     """
     params.check()
     name = _name(params) if params.name is None else params.name
-    check_name(name)
     params = replace(params, name=name, teacher=_place(params.teacher, work))
     path, request = work.path / PLANS / f"{name}.toml", _request(params)
     make_folder(path.parent)

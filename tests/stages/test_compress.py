@@ -360,11 +360,11 @@ def test_documents_that_cannot_be_read_leave_no_plan(tmp_path: Path) -> None:
     assert not list((work.path / "plans").glob("*.toml"))
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden"])
+@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden", " "])
 def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents: Path, name: str) -> None:
     work = WorkDirectory(tmp_path / "deep" / "work")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=r"'.*' cannot be the name of an artifact"):
+    with pytest.raises(UsageError, match=r"'.*' cannot be the name of an artifact"):
         run(asked(documents, tmp_path, name=name, force=True), work, SilentReporter())
     assert sorted(tmp_path.rglob("*")) == before
 
