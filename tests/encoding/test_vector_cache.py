@@ -176,6 +176,20 @@ def test_on_a_full_disk_the_cache_is_given_up_with_one_warning(
     assert not list(folder.glob("*.tmp"))
 
 
+def test_a_cache_that_cannot_be_locked_is_given_up_with_one_warning(tmp_path: Path) -> None:
+    VectorCache(tmp_path / "cache").encode(["a"], Model())
+    (tmp_path / "cache" / ".keys.tmp").write_bytes(b"half")
+    os.link(tmp_path / "cache" / ".lock", tmp_path / "backup")
+    listener, model = Listener(), Model()
+    cache = VectorCache(tmp_path / "cache", listener)
+    for texts in (["a", "b"], ["c", "b"]):
+        np.testing.assert_array_equal(cache.encode(texts, model), Model()(texts))
+    assert model.asked == ["b", "c"]
+    (told,) = listener.warnings
+    assert told.startswith(f"no more vectors are cached in {tmp_path / 'cache'}: ")
+    assert "has hard links" in told
+
+
 def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Path) -> None:
     work, texts = WorkDirectory(tmp_path / "work"), make_sentences(5)
     source = find_embedder(work, str(tiny_model))
