@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import IdColumn, Seed, SkipBad, TextAs, no_file
+from sentcompress.commands.shared import READ_NAME, IdColumn, Seed, SkipBad, TextAs, no_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,8 @@ class Params(Options):
     skip_bad: SkipBad = False
     keep_index: Annotated[bool, Opt("Keep your index of teacher vectors: the student only encodes queries.")] = False
     name: Annotated[
-        str | None, Opt("Name of the plan and all results.", default="that of the first file or folder")
+        str | None,
+        Opt("Name of the plan and all results.", reads=READ_NAME, default="that of the first file or folder"),
     ] = None
     dry_run: Annotated[bool, Opt("Read the documents and print the plan, but run nothing.", affects="run")] = False
     force: Annotated[bool, Opt("Replace the plan and all results of the same name.", affects="run")] = False

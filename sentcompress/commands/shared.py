@@ -18,6 +18,8 @@ CUTOFF = 10
 # Fewer passages are all found among them.
 LEAST_PASSAGES = CUTOFF + 1
 NEWEST_STUDENT = "the newest student"
+# Of the option `name`, so that a recipe with a wrong one is refused before it runs.
+READ_NAME = "sentcompress.store.names:read_name"
 
 Model = Annotated[str | None, Opt(f"Model: {A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
@@ -112,6 +114,7 @@ class Named(Options):
         Opt(
             "Name of the result in the work directory.",
             affects="input",
+            reads=READ_NAME,
             default="main, or made from inputs and options",
         ),
     ] = None

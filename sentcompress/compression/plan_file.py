@@ -20,6 +20,8 @@ from sentcompress.store.atomic import beside
 PLANS = "plans"
 STUDENTS = "students"
 _MARK = "# compress "
+# Besides the request and its seconds.
+_TEXTS = ("since", "documents", "teacher")
 # A number of minutes or seconds that is larger was not written by `compress`.
 _LONGEST = 1e19
 
@@ -49,7 +51,7 @@ class PlanFile:
         since: with `force`, when planning began, in UTC: older results are to be replaced. Else empty.
         told: the plan in words, one line each.
         stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
-        documents: digest of the documents that it was made for; empty if planning did not end.
+        documents, teacher: digests of what it was made for; empty if planning did not end.
     """
 
     request: Mapping[str, Any]
@@ -58,11 +60,12 @@ class PlanFile:
     told: Sequence[str]
     stages: Sequence[Mapping[str, Any]] | None
     documents: str = ""
+    teacher: str = ""
 
     @property
     def head(self) -> str:
         """The first line of the file."""
-        said = {"request": self.request, "seconds": self.seconds, "since": self.since, "documents": self.documents}
+        said = {name: getattr(self, name) for name in ("request", "seconds", *_TEXTS)}
         # JSON escapes all control characters but this one, and TOML allows none in comments.
         return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
@@ -126,15 +129,16 @@ def read_plan(path: Path) -> PlanFile | None:
     try:
         first, *rest = path.read_text(encoding="utf-8").split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
-        request, seconds, since, documents = (head[key] for key in ("request", "seconds", "since", "documents"))
+        request, seconds = head["request"], head["seconds"]
+        texts = {name: head[name] for name in _TEXTS}
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(request, dict) or not (seconds is None or _is_time(seconds)):
         return None
-    if not isinstance(since, str) or not isinstance(documents, str):
+    if not all(isinstance(text, str) for text in texts.values()):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
-    return PlanFile(request, seconds, since, told, _stages("\n".join(rest)), documents)
+    return PlanFile(request, seconds, told=told, stages=_stages("\n".join(rest)), **texts)
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:

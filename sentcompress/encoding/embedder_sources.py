@@ -109,7 +109,7 @@ class EmbedderSource:
         if self.cache.is_symlink():
             reporter.warn(f"{self.cache} is a symbolic link, so vectors are not cached")
             return embedder
-        cache = VectorCache(self.cache / f"{key}-{ENCODING}")
+        cache = VectorCache(self.cache / f"{key}-{ENCODING}", reporter)
         if cache.damaged:
             reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
         return CachingEmbedder(embedder, cache)

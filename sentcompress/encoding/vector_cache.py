@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.errors import BusyError
+from sentcompress.errors import SentcompressError
+from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import tree_digest
 from sentcompress.store.arrays import save_array
 from sentcompress.store.locking import locked
@@ -44,14 +45,15 @@ class VectorCache:
 
     Every batch of new vectors is a pair of files named by the SHA-256 of their contents. The files are not synced to
     disk: if a power failure or a bad disk damages a batch, its SHA-256 differs, and it is removed and recomputed.
-    Several processes can write at the same time.
+    Several processes can write at the same time. If the disk is full, or the folder cannot be locked, a warning says
+    so, and no more vectors are written.
 
     Attributes:
         damaged: number of damaged pairs of files found when the folder was opened.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, reporter: Reporter = SILENT) -> None:
+        self._folder, self._reporter = folder, reporter
         self._shards: list[Vectors] = []
         self._places: dict[bytes, tuple[int, int]] = {}
         self.damaged = 0
@@ -81,7 +83,7 @@ class VectorCache:
     def _remove_leftovers(self) -> None:
         """Remove incomplete files of a killed process, unless another process is writing now."""
         if self._writable and self._leftovers():
-            with suppress(BusyError, PermissionError), locked(self._folder / LOCK, str(self._folder), patience=0):
+            with suppress(OSError, SentcompressError), locked(self._folder / LOCK, str(self._folder), patience=0):
                 for path in self._leftovers():
                     path.unlink(missing_ok=True)
 
@@ -131,14 +133,23 @@ class VectorCache:
                 self._write_pair(table, vectors)
             except PermissionError:  # the folder is writable, but another user's files in it are not
                 self._writable = False
+            except (OSError, SentcompressError) as error:  # of the disk, or of the lock
+                self._writable = False
+                why = error.strerror if isinstance(error, OSError) else error
+                self._reporter.warn(f"no more vectors are cached in {self._folder}: {why}")
         self._add(table, vectors)
 
     def _write_pair(self, table: npt.NDArray[np.uint8], vectors: Vectors) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder / LOCK, str(self._folder), patience=PATIENCE_SECONDS):
             new_keys, new_vectors = self._folder / NEW_KEYS, self._folder / NEW_VECTORS
-            self._write(new_keys, table)
-            self._write(new_vectors, vectors)
+            try:
+                self._write(new_keys, table)
+                self._write(new_vectors, vectors)
+            except OSError:
+                for path in (new_keys, new_vectors):
+                    path.unlink(missing_ok=True)  # frees its space on a full disk
+                raise
             name = _digest(new_keys, new_vectors)
             # The keys come last: if they exist, so do the vectors.
             new_vectors.replace(self._folder / f"{name}{VECTORS}")

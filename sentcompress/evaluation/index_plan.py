@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sentcompress.commands.shared import IndexOptions
-from sentcompress.errors import InputError
+from sentcompress.errors import UsageError
 from sentcompress.progress import Reporter
 
 # FAISS warns below this number of training points per k-means centroid.
@@ -66,7 +66,7 @@ def plan_index(kind: str, settings: IndexOptions, documents: int, dimension: int
         depth: documents returned by a search.
 
     Raises:
-        InputError: if the corpus is too small to train an index of this kind, or `segments` does not divide the
+        UsageError: if the corpus is too small to train an index of this kind, or `segments` does not divide the
             dimension.
     """
     details: dict[str, int] = {}
@@ -117,13 +117,13 @@ def bits_for(kind: str, documents: int) -> int:
     """Bits per PQ code that the documents can train, 4 to 8.
 
     Raises:
-        InputError: if there are too few documents for 4 bits.
+        UsageError: if there are too few documents for 4 bits.
     """
     for bits in range(BITS, FEWEST_BITS - 1, -1):
         if documents >= POINTS_PER_CELL * 2**bits:
             return bits
     least = POINTS_PER_CELL * 2**FEWEST_BITS
-    raise InputError(
+    raise UsageError(
         f"the corpus of {documents} documents is too small to train {kind}, which needs at least {least}",
         "choose another `index`: sq8, fp16, binary, flat and hnsw work with any number of documents",
     )
@@ -133,10 +133,10 @@ def segments_for(dimension: int, wanted: int | None) -> int:
     """The requested segments; by default the largest divisor of the dimension up to one segment per 4 dimensions.
 
     Raises:
-        InputError: if the requested segments do not divide the dimension.
+        UsageError: if the requested segments do not divide the dimension.
     """
     if wanted is not None and (wanted > dimension or dimension % wanted):
-        raise InputError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "change `segments`")
+        raise UsageError(f"{wanted} segments do not divide vectors of {dimension} dimensions", "change `segments`")
     most = wanted or max(1, dimension // 4)
     return next(count for count in range(most, 0, -1) if dimension % count == 0)
 

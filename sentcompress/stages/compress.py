@@ -38,7 +38,6 @@ from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_t
 from sentcompress.store import WorkDirectory, name_part
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
-from sentcompress.store.names import check_name
 
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
@@ -74,11 +73,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     Raises:
         UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
             that name was made for another request.
-        InputError: if the documents or the teacher cannot be used, or nothing can have that name.
+        InputError: if the documents or the teacher cannot be used.
     """
     params.check()
     name = _name(params) if params.name is None else params.name
-    check_name(name)
     params = replace(params, name=name, teacher=_place(params.teacher, work))
     path, request = work.path / PLANS / f"{name}.toml", _request(params)
     make_folder(path.parent)
@@ -93,7 +91,10 @@ def _plan_and_run(
     started, since, name = time.monotonic(), _now(), path.stem
     before = _plan_there(path)
     plan = before if before and before.is_for(request) and (not params.force or before.to_replace(work)) else None
-    changed = plan is not None and _has_other_documents(plan, params, path, work, reporter)
+    changed = plan is not None and (
+        _has_other_teacher(plan, params, path, work, reporter)
+        or _has_other_documents(plan, params, path, work, reporter)
+    )
     if plan and not changed:
         reporter.note(f"using the plan {path}")
         left = plan.seconds_left(work)
@@ -141,6 +142,18 @@ def _run_stages(
         # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
         hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
         raise error.reworded(error.message, hint) from None
+
+
+def _has_other_teacher(plan: PlanFile, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> bool:
+    """Whether the teacher's files have changed since the plan was made: it may be of another size."""
+    if plan.teacher == find_model(work, params.teacher).digest:
+        return False
+    told = f"{params.teacher} has changed since {path} was made"
+    if params.dry_run and plan.is_begun(work):
+        reporter.warn(told)
+        return False
+    reporter.note(f"{told}: planning again")
+    return True
 
 
 def _has_other_documents(plan: PlanFile, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> bool:
@@ -200,12 +213,12 @@ def _make_plan(
             _write(path, begun_plan(path.stem, request, since))
 
     try:
-        plan = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
+        plan, teacher = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
     finally:
         if before is None and not _has_documents(path.stem, work):
             path.unlink(missing_ok=True)
     seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
-    made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents)
+    made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
     _write(path, written_recipe(plan, made))
     return made
 
@@ -273,7 +286,8 @@ def _plan(
     begin: Callable[[], None],
     *,
     force: bool,
-) -> CompressionPlan:
+) -> tuple[CompressionPlan, str]:
+    """The plan, and the digest of the teacher."""
     started = time.monotonic()
     if params.judged:
         collection_data_set(params.judged, None)  # before the documents are read
@@ -315,7 +329,7 @@ def _plan(
     load = measured_workload(artifact, encoder, reporter, started)
     load = load.with_more(GENERAL) if documents.general else load
     budget = _budget(params, load, candidates, vector_bytes)
-    return CompressionPlan(
+    plan = CompressionPlan(
         name=name,
         teacher=params.teacher,
         documents=documents,
@@ -325,6 +339,7 @@ def _plan(
         seed=params.seed,
         read=told_documents(artifact.facts),
     )
+    return plan, found.digest
 
 
 def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:

@@ -16,7 +16,7 @@ from sentcompress.errors import MissingArtifactError, UsageError, did_you_mean
 from sentcompress.mining.sharded_mining import join_mined
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import KINDS, MANIFEST, Artifact, Build, WorkDirectory
-from sentcompress.store.merging import begin_merge, mark_of, plan_of, whole
+from sentcompress.store.merging import begin_merge, check_merged, mark_of, plan_of, whole
 from sentcompress.store.shard_plan import count_of
 from sentcompress.store.shards import Shards
 
@@ -64,7 +64,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _merge_folder(shards: Shards, reporter: Reporter) -> MergedFolder:
     plan = shards.plan()
     if plan is None:
-        shards.drop()  # merged already; something may be left of them
+        check_merged(shards)
+        shards.drop()  # something may be left of them
         return MergedFolder(str(shards.target), len(read_vectors(shards.target)), None)
     if plan.manifest["command"] != ENCODE:
         raise UsageError(f"{shards.target} is in a work directory", "name it as KIND/NAME, and its folder with `work`")
@@ -81,7 +82,8 @@ def _merge(shards: Shards, work: WorkDirectory, reporter: Reporter) -> Artifact:
     plan = shards.plan()
     kind, _, name = shards.reference.partition("/")
     finished = work.find(kind, name)
-    if plan is None:  # merged already, perhaps while this process waited for it
+    if plan is None:
+        check_merged(shards)  # perhaps while this process waited for it
         shards.drop()
         if finished is not None:
             return finished

@@ -38,7 +38,7 @@ from sentcompress.passages.identified import passages_of_file, passages_of_folde
 from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import SCAFFOLD, Artifact, Request, WorkDirectory, name_part
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, name_part
 
 COMMAND = Params.command
 KIND = "indexes"
@@ -306,16 +306,15 @@ class _Search:
         with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
             if build.fresh:
                 return build.fresh
-            if collection.unread:
-                self._reporter.note(collection.unread)
-            with build.write(TEXTS) as folder:
-                rows = ((one, text) for one, text in collection.texts.read() if text.strip())
-                count = write_texts(folder, rows, collection.name)
-            collection.texts.tell(self._reporter)
+            if not build.has(TEXTS):  # otherwise from an interrupted run, as are VECTORS
+                self._read(collection, build)
+            texts = TextStore(build.path / TEXTS)
+            count = len(texts)
             plan = plan_index(params.index, params, count, self._open().dimension)
             plan.tell(self._reporter)
-            with build.write(VECTORS) as path:
-                self._spool(TextStore(build.path / TEXTS), path)
+            if not build.has(VECTORS):
+                with build.write(VECTORS) as path:
+                    self._spool(texts, path)
             with self._reporter.track("building the index", total=count, unit="documents") as task:
                 built = build_index(plan, in_file(build.path / VECTORS), task)
             with build.write(INDEX) as path:
@@ -332,6 +331,14 @@ class _Search:
                     INDEX_BYTES: built.size,
                 }
             )
+
+    def _read(self, collection: _Collection, build: Build) -> None:
+        """Write the documents with text."""
+        if collection.unread:
+            self._reporter.note(collection.unread)
+        with build.write(TEXTS) as folder:
+            write_texts(folder, ((one, text) for one, text in collection.texts.read() if text.strip()), collection.name)
+        collection.texts.tell(self._reporter)
 
     def _spool(self, texts: TextStore, path: Path) -> None:
         """Write the documents' vectors as they are searched."""

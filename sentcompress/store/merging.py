@@ -10,7 +10,7 @@ from sentcompress.commands.spelling import work_words
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter
-from sentcompress.store.atomic import SCAFFOLD, beside
+from sentcompress.store.atomic import MANIFEST, SCAFFOLD, beside
 from sentcompress.store.build import Build
 from sentcompress.store.lookup import PLAN, is_being_written
 from sentcompress.store.manifests import Artifact
@@ -42,6 +42,15 @@ def begin_merge(build: Build, plan: Artifact) -> None:
     build.clear()
     with build.write(MERGED_FROM) as path:
         path.write_text(identity_of(plan), encoding="utf-8")
+
+
+def check_merged(shards: Shards) -> None:
+    """Raise InputError if there are shards without their plan: of merged ones, the plan is removed last."""
+    if any(shards.folder.glob(f"*/{MANIFEST}")):
+        raise InputError(
+            f"{shards.reference} cannot be merged: the plan of its shards is missing ({shards.folder / PLAN})",
+            "copy it there, or run one of the shards again, which plans them anew and keeps those of the same plan",
+        )
 
 
 def whole(shards: Shards, plan: Artifact, reporter: Reporter = SILENT) -> list[Artifact]:

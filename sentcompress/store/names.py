@@ -9,7 +9,7 @@ from sentcompress.errors import InputError
 
 def fault_of_name(name: str) -> str | None:
     """Why an artifact cannot have this name, as a hint; None if it can."""
-    if not name or name.startswith(".") or any(c in name for c in "/\\"):
+    if not name.strip() or name.startswith(".") or any(c in name for c in "/\\"):
         return "use letters, digits, dots and dashes"
     if not name.isprintable():
         return "remove the unprintable characters"
@@ -26,3 +26,9 @@ def check_name(name: str) -> None:
     """Raise InputError if an artifact cannot have this name."""
     if fault := fault_of_name(name):
         raise InputError(f"{name!r} cannot be the name of an artifact", fault)
+
+
+def read_name(name: str) -> None:
+    """Raise ValueError if an artifact cannot have this name, which is that of an option."""
+    if fault := fault_of_name(name):
+        raise ValueError(f"{name!r} cannot be the name of an artifact: {fault}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -150,6 +151,43 @@ def test_without_the_right_to_write_vectors_are_computed_all_the_same(
         cache.encode(["a", "ccc"], model)
     assert model.asked == ["ccc"]
     assert len(VectorCache(tmp_path)) == 1
+
+
+def test_on_a_full_disk_the_cache_is_given_up_with_one_warning(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(path: Path, array: npt.NDArray[np.generic]) -> None:
+        path.write_bytes(bytes(array.nbytes // 2))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    work, texts, listener = WorkDirectory(tmp_path / "work"), make_sentences(30), Listener()
+    source = find_embedder(work, str(tiny_model))
+    embedder = source.open(device="cpu", reporter=listener)
+    embedder.encode(texts[:10])
+    (folder,) = (work.path / "cache").iterdir()
+    before = sorted(folder.iterdir())
+    with monkeypatch.context() as patched:
+        patched.setattr(vector_cache, "save_array", fill)
+        found = [embedder.encode(texts[start : start + 10]) for start in (10, 20)]
+    again = source.open(device="cpu", reporter=listener)
+    np.testing.assert_array_equal(found, [again.encode(texts[start : start + 10]) for start in (10, 20)])
+    assert listener.warnings == [f"no more vectors are cached in {folder}: No space left on device"]
+    assert set(before) < set(folder.iterdir()), "what is cached stays, and what was not finished is removed"
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_a_cache_that_cannot_be_locked_is_given_up_with_one_warning(tmp_path: Path) -> None:
+    VectorCache(tmp_path / "cache").encode(["a"], Model())
+    (tmp_path / "cache" / ".keys.tmp").write_bytes(b"half")
+    os.link(tmp_path / "cache" / ".lock", tmp_path / "backup")
+    listener, model = Listener(), Model()
+    cache = VectorCache(tmp_path / "cache", listener)
+    for texts in (["a", "b"], ["c", "b"]):
+        np.testing.assert_array_equal(cache.encode(texts, model), Model()(texts))
+    assert model.asked == ["b", "c"]
+    (told,) = listener.warnings
+    assert told.startswith(f"no more vectors are cached in {tmp_path / 'cache'}: ")
+    assert "has hard links" in told
 
 
 def test_damage_is_told_where_the_model_is_opened(tmp_path: Path, tiny_model: Path) -> None:

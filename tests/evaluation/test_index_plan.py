@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sentcompress.commands.shared import IndexOptions
-from sentcompress.errors import InputError
+from sentcompress.errors import UsageError
 from sentcompress.evaluation.index_plan import KINDS, bits_for, cells_for, plan_index, segments_for
 
 SETTINGS = IndexOptions()
@@ -22,7 +22,7 @@ def test_cells_are_lowered_to_what_the_corpus_can_train() -> None:
 
 def test_codes_get_shorter_until_the_corpus_is_too_small() -> None:
     assert [bits_for("pq", documents) for documents in (9984, 9983, 4991, 624)] == [8, 7, 6, 4]
-    with pytest.raises(InputError, match="623 documents is too small to train pq, which needs at least 624"):
+    with pytest.raises(UsageError, match="623 documents is too small to train pq, which needs at least 624"):
         bits_for("pq", 623)
 
 
@@ -30,7 +30,7 @@ def test_segments_divide_the_dimension() -> None:
     assert [segments_for(width, None) for width in (128, 384, 30, 7, 2)] == [32, 96, 6, 1, 1]
     assert segments_for(128, 16) == 16
     for wanted in (24, 256):
-        with pytest.raises(InputError, match=f"{wanted} segments do not divide"):
+        with pytest.raises(UsageError, match=f"{wanted} segments do not divide"):
             segments_for(128, wanted)
 
 

@@ -57,6 +57,14 @@ def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
     assert found.steps[1].params.dtype == "float32"
 
 
+def test_names_that_no_result_can_have_are_told() -> None:
+    _, faults = plan({"command": "distill", "name": "../r"}, {"command": "finetune"}, asked=Asked((), ["2.name= "]))
+    assert faults == [
+        "stage 1 (distill): --name '../r' cannot be the name of an artifact: use letters, digits, dots and dashes",
+        "stage 2 (finetune): --name ' ' cannot be the name of an artifact: use letters, digits, dots and dashes",
+    ]
+
+
 def test_every_fault_is_told_with_its_stage() -> None:
     _, faults = plan(
         {"command": "augment", "inputs": ["${nil}"], "name": "lines"},

@@ -337,6 +337,24 @@ def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) 
     assert compress.FRESH in again.notes
 
 
+def test_another_teacher_in_the_same_folder_is_planned_for_again(tmp_path: Path, documents: Path) -> None:
+    work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "teacher", layers=3)
+    params = asked(documents, teacher, max_bytes="170kB", time="2s")
+    as_far_as("teacher_embed._Embedding.whole", params, work)
+    first = read_plan(work.path / "plans" / "docs.toml")
+    make_tiny_model(teacher, layers=2)
+    notes = Listener()
+    dry = run(replace(params, dry_run=True), work, notes)
+    assert f"{teacher} has changed since {dry.recipe} was made" in notes.warnings
+    assert read_plan(dry.recipe) == first, "a dry run replaces nothing"
+    as_far_as("distill.run", params, work)
+    plan = read_plan(dry.recipe)
+    assert plan is not None
+    assert "3 of the teacher's layers" in "".join(dry.plan)
+    assert "3 of the teacher's layers" not in "".join(plan.told)
+    assert plan.is_for(json.loads(json.dumps(first.request if first else None)))
+
+
 def test_two_runs_of_one_name_do_not_overwrite_each_other(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     path = work.path / "plans" / "docs.toml"
@@ -360,11 +378,11 @@ def test_documents_that_cannot_be_read_leave_no_plan(tmp_path: Path) -> None:
     assert not list((work.path / "plans").glob("*.toml"))
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden"])
+@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", ".hidden", " "])
 def test_a_name_that_no_result_can_have_writes_nothing(tmp_path: Path, documents: Path, name: str) -> None:
     work = WorkDirectory(tmp_path / "deep" / "work")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=r"'.*' cannot be the name of an artifact"):
+    with pytest.raises(UsageError, match=r"'.*' cannot be the name of an artifact"):
         run(asked(documents, tmp_path, name=name, force=True), work, Reporter())
     assert sorted(tmp_path.rglob("*")) == before
 

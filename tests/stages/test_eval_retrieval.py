@@ -477,7 +477,7 @@ def test_a_corpus_too_small_to_train_is_refused_before_anything_is_encoded(
     tmp_path: Path, pairs: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage.RetrievalEvaluation, "_spool", None)
-    with pytest.raises(InputError, match="too small to train ivfpq, which needs at least 624"):
+    with pytest.raises(UsageError, match="too small to train ivfpq, which needs at least 624"):
         run(Params(pairs=pairs, model=str(tiny_model), index=("flat", "ivfpq")), WorkDirectory(tmp_path / "work"))
 
 

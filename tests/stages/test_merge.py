@@ -185,6 +185,25 @@ def test_what_is_extra_foreign_doubled_or_damaged_is_named(
     assert merged(work).facts["shards"] == 3
 
 
+def test_shards_without_their_plan_are_kept(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
+    old = embed(work, tiny_model)
+    for number in (1, 2):
+        embed(work, tiny_model, f"{number}/2", force=True)
+    folder = work.path / "teacher-vectors" / ".main.shards"
+    shutil.rmtree(folder / "plan")
+    made = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="the plan of its shards is missing"):
+        merged(work)
+    output = tmp_path / "out"
+    shutil.copytree(folder, tmp_path / ".out.shards")
+    with pytest.raises(InputError, match="the plan of its shards is missing"):
+        merged(work, str(output))
+    assert (tmp_path / ".out.shards" / "2-of-2" / "manifest.json").is_file()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == made
+    embed(work, tiny_model, "2/2", force=True)
+    assert merged(work).finished > old.finished
+
+
 def test_another_number_other_options_and_changed_inputs_are_refused(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path
 ) -> None:

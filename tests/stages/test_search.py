@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from beir import write_jsonl
+from interrupting import interrupted
 from listening import Listener
 from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
@@ -23,6 +24,7 @@ from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
+from sentcompress.stages import search as stage
 from sentcompress.stages.search import INDEX, Params, Result, run
 from sentcompress.store import WorkDirectory
 
@@ -279,6 +281,30 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     with pytest.raises(InputError, match="JSON"):
         search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
     assert work.names("indexes") == []
+
+
+def test_a_collection_too_small_for_an_index_can_be_searched_with_other_settings(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "few.txt").write_text("\n".join(TEXTS[:20]), encoding="utf-8")
+    asked = {"collection": str(tmp_path / "few.txt"), "model": str(tiny_model), "index": "pq"}
+    for settings in ({}, {"segments": 4}):
+        with pytest.raises(UsageError, match="too small to train pq"):
+            search(work, "a dog", **asked, **settings)
+    assert work.unfinished("indexes") == []
+
+
+def test_an_interrupted_index_goes_on_with_the_vectors(
+    work: WorkDirectory, collection: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"collection": str(collection), "model": str(tiny_model)}
+    with interrupted(stage, "build_index"):
+        search(work, QUERIES[0], **asked)
+    with monkeypatch.context() as patched:
+        patched.setattr(stage._Search, "_spool", None)
+        patched.setattr(stage._Search, "_read", None)
+        found = search(work, QUERIES[0], **asked)
+    assert found.answers == search(WorkDirectory(work.path / "other"), QUERIES[0], **asked).answers
 
 
 def test_empty_texts_are_left_out(
