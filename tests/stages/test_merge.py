@@ -321,6 +321,7 @@ def run_shards(work: str, model: str, shards: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_sixteen_shards_two_at_a_time_ten_of_them_killed(work: WorkDirectory, tiny_model: Path) -> None:
     whole = embed(work, tiny_model, name="whole")
     generator = random.Random(3)
