@@ -3,6 +3,11 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # Examples per property test in `make faults`.
 EXAMPLES ?= 300
+# Which tests `make test` runs: an expression of pytest's markers. By default those of pyproject.toml.
+SELECT ?=
+# What is imported is compiled once, even if the environment forbids to keep bytecode. Hundreds of processes import it;
+# to compile the whole environment, of which they use a fifth, would take longer.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test check bench slow faults install lock clean
 
@@ -11,9 +16,9 @@ demo: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo.sh
 
 # One thread per process: more would compete for the cores. Files in the order of tests/conftest.py, longest first.
-# Bytecode is kept even if the environment forbids it: hundreds of processes import the package.
 test: install
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(if $(SELECT),-m '$(SELECT)') \
+		-n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 slow: install
 	$(BIN)/pytest -m slow

@@ -38,12 +38,11 @@ if [ ! -x "$venv/bin/pip" ]; then
 fi
 # The pip of Python 3.11 cannot resolve the lock file: it fails on extras of constrained packages.
 "$venv/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=24.3'
+# Nothing is compiled here: the first import does that for the fifth of the modules that are used.
 # torch is installed first and alone, or the resolver may choose another build of it.
 echo "installing torch (a large download)"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile "$(grep '^torch==' requirements.lock)"
 echo "installing sentcompress and its dependencies"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock \
     --editable '.[dev]'
-# On all cores: pip would compile the 17,000 modules one after the other. A few are for other versions of Python.
-"$venv/bin/python" -m compileall -qq -j 0 "$venv"/lib/python3*/site-packages || true
 touch "$venv/installed"

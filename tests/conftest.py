@@ -108,3 +108,11 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data sets at {folder}")
     return folder
+
+
+@pytest.fixture
+def figures_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For reports whose words and numbers alone are looked at: to draw takes a second for each report."""
+    from sentcompress.stages import report
+
+    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))

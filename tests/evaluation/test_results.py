@@ -104,6 +104,7 @@ def test_an_evaluation_of_another_model_can_stand_beside_one_without(work: WorkD
     assert with_compared(ours, elsewhere).table()[1] == [["STS-B", "9", "72.00"]]
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_new_evaluation_needs_no_more_than_its_scores_and_its_registration(
     work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_new_evaluation_needs_no_more_than_its_scores_and_its_registration(
     assert "What magic there is." in result["markdown"]
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_an_evaluation_that_nobody_registered_is_shown_too(work: WorkDirectory) -> None:
     student = works.student(work, "small")
     recorder = Recorder({"model": student.reference})

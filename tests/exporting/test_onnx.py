@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tracing import operators_found_once
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
 from sentcompress.cli.failures import explain
@@ -24,6 +26,12 @@ from sentcompress.models.transformer_encoder import TransformerEncoder
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 MAX_LENGTH = 24
 SHAPES = ((1, 1), (1, 2), (1, MAX_LENGTH), (2, 1), (3, 5), (9, 17))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def faster() -> Iterator[None]:
+    with operators_found_once():
+        yield
 
 
 class FakeTokenizer:
@@ -135,6 +143,11 @@ def test_the_weights_are_in_the_file(written: tuple[Encoder, Path]) -> None:
     encoder, path = written
     assert path.stat().st_size > 4 * encoder.count_parameters()
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_same_encoder_gives_the_same_bytes(written: tuple[Encoder, Path], tmp_path: Path) -> None:
+    write_graph(written[0], tmp_path / "graph.onnx")
+    assert (tmp_path / "graph.onnx").read_bytes() == written[1].read_bytes()
 
 
 def test_the_encoder_is_as_before(written: tuple[Encoder, Path]) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from properties.contract import kept
 from properties.mutations import mutated
 from tiny_models import WORDS, load_model, make_roberta, make_tiny_model
+from tracing import traced_once
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting.graph_reader import GraphReader
@@ -34,7 +35,8 @@ Folders = Callable[[], Path]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exported folder: both graphs, the tokenizer and its configuration."""
     folder = make_tiny_model(tmp_path_factory.mktemp("graphs") / "whole", layers=1, width=8)
-    write_graph(load_model(folder), folder / FLOAT32_FILE)
+    with traced_once():
+        write_graph(load_model(folder), folder / FLOAT32_FILE)
     quantise(folder / FLOAT32_FILE, folder / INT8_FILE)
     return folder
 

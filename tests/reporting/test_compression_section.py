@@ -101,6 +101,7 @@ def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
     assert "--model docs-1-1" not in page.split('<section id="sources">')[0], "candidates need no other evaluation"
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_terminal_shows_the_result_of_the_compression(
     made: WorkDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_terminal_shows_the_result_of_the_compression(
     assert "parameters" not in out
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_other_scores_of_the_export_are_below_its_result(made: WorkDirectory, tmp_path: Path) -> None:
     work = WorkDirectory(shutil.copytree(made.path, tmp_path / "work"))
     works.sts(work, work.get("exports", "docs"))

@@ -347,7 +347,7 @@ def test_bytes_do_not_depend_on_workers_or_shards_before(tmp_path: Path, monkeyp
     monkeypatch.setattr(sentence_table, "FILE_ROWS", 300)
     (tmp_path / "a.txt").write_text("\n".join(sample(500)) + "\n")
     options: dict[str, Any] = {"wordnet": 2, "seed": 1, "back_translate": 0}
-    results = [run(tmp_path, tmp_path / "a.txt", workers=n, name=f"w{n}", **options) for n in (1, 2, 3)]
+    results = [run(tmp_path, tmp_path / "a.txt", workers=n, name=f"w{n}", **options) for n in (1, 3)]
     assert len({result.digest for result in results}) == 1
     rows = rows_of(results[0])
     assert [row["row"] for row in rows] == list(range(len(rows)))

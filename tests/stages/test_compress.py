@@ -29,7 +29,7 @@ from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.turns import take_turns
 from sentcompress.progress import Reporter
 from sentcompress.signals import StoppedError
-from sentcompress.stages import average, bench, compress, export, report, split_documents
+from sentcompress.stages import average, bench, compress, export, split_documents
 from sentcompress.stages.compress import Params, run
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import beside
@@ -53,7 +53,7 @@ def documents(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short(monkeypatch: pytest.MonkeyPatch, figures_not_drawn: None) -> Iterator[None]:
     """Seconds in place of minutes, and exports that are checked and calibrated with fewer texts."""
     seconds = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}
     for name, value in seconds.items():
@@ -65,7 +65,6 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "take_turns",
         lambda some, texts, single, rounds, task, *_: take_turns(some, texts[:40], single[:4], 1, task),
     )
-    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
     monkeypatch.setattr(export, "SAMPLE", 30)
     monkeypatch.setattr(export, "CALIBRATION_TEXTS", 30)
     with traced_once():

@@ -222,6 +222,7 @@ def test_entities_by_hand(tmp_path: Path) -> None:
     assert artifact.name == f"retrieval-{tmp_path.name}-test.tsv-{tmp_path.name}-fruit.npy"
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_entities_of_several_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from sentcompress.cli import eval_retrieval as command
     from sentcompress.cli.line import Call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def make_evaluation(work: WorkDirectory, name: str, model: dict[str, str], score
         return build.finish(result | facts)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    """Exports are checked with fewer texts, and a structure is converted once."""
+    with pytest.MonkeyPatch.context() as patch, traced_once():
+        patch.setattr(export, "SAMPLE", 40)
+        yield
+
+
 @pytest.fixture(scope="module")
 def encoder(tiny_model: Path) -> Encoder:
     base = load_model(tiny_model)
@@ -110,8 +119,7 @@ def exported(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Artifa
     work = WorkDirectory(shutil.copytree(template, folder / "work"))
     lines = ["5\tthe dog runs\ta dog runs", "1\ttwo cats\ta man reads a book", "3\tred car\tblue car on the road"]
     (folder / "pairs.tsv").write_text("\n".join(lines) + "\n")
-    with traced_once():
-        return run(Params(sts=(folder / "pairs.tsv",)), work)
+    return run(Params(sts=(folder / "pairs.tsv",)), work)
 
 
 def test_the_artifact_is_the_model_folder(exported: Artifact, encoder: Encoder) -> None:
@@ -260,7 +268,7 @@ def test_a_graph_that_loses_the_dense_layer_fails_and_keeps_the_older_export(
         real(dropped.eval(), path)
 
     monkeypatch.setattr(graph_formats, "write_graph", lossy)
-    with traced_once(), pytest.raises(SentcompressError, match="32 dimensions instead of 8"):
+    with pytest.raises(SentcompressError, match="32 dimensions instead of 8"):
         run(Params(force=True), work)
     assert left(work) == [STUDENT]
     assert work.get("exports", STUDENT).digest == older.digest
@@ -355,7 +363,7 @@ def test_scores_need_the_graphs() -> None:
 def test_the_command_prints_one_document(work: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["export", "--format", "folder", "--json", "--work", str(work.path)]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["facts"]["checked"]["folder"]["texts"] > 100
+    assert 30 < document["facts"]["checked"]["folder"]["texts"] <= export.SAMPLE + 2
     assert document["path"] == str(work.path / "exports" / STUDENT)
 
 
@@ -399,7 +407,7 @@ def test_the_int8_graph_is_calibrated_where_that_is_more_exact(
             value = cosines["static" if str(reader.reader._path).endswith("static") else "dynamic"]
             return {**found, "mean_cosine": value, "single_mean_cosine": value}
 
-        with monkeypatch.context() as patched, traced_once():
+        with monkeypatch.context() as patched:
             patched.setattr(graph_formats, "check_inexact", checked)
             made = run(Params(model=STUDENT, calibrate=(str(text), "sentences/main"), name=name), work)
         assert made.inputs[f"file:{text}"]
@@ -443,9 +451,8 @@ def test_a_tokenizer_that_cuts_the_beginning_of_long_texts_does_so_for_the_graph
     model = shutil.copytree(tiny_model, tmp_path / "model")
     settings = json.loads((model / "tokenizer_config.json").read_text(encoding="utf-8"))
     (model / "tokenizer_config.json").write_text(json.dumps(settings | {"truncation_side": "left"}), encoding="utf-8")
-    with traced_once():
-        # The check of the export has texts that are longer than the model reads.
-        made = run(Params(model=str(model), formats=("folder", "onnx"), name="left"), WorkDirectory(tmp_path / "work"))
+    # The check of the export has texts that are longer than the model reads.
+    made = run(Params(model=str(model), formats=("folder", "onnx"), name="left"), WorkDirectory(tmp_path / "work"))
     assert made.facts["checked"]["onnx"]["min_cosine"] > 0.9999
     assert ', direction="left")' in (made.path / "README.md").read_text(encoding="utf-8")
 

@@ -118,10 +118,8 @@ def states(work: WorkDirectory) -> dict[str, tuple[str, str]]:
     return {f"{row['kind']}/{row['name']}": (row["state"], row["why"]) for row in status.run(status.Params(), work)}
 
 
-def test_everything_is_fresh_and_goes_on_after_a_move(
-    tmp_path: Path, data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_everything_is_fresh_and_goes_on_after_a_move(tmp_path: Path, data: Path, tiny_model: Path) -> None:
     here = WorkDirectory(tmp_path / "here" / "work")
     make_teacher(here, data, tiny_model)
     made = {one.reference: one.manifest for one in run_all(here, data)}

@@ -27,12 +27,6 @@ def page(measured: WorkDirectory) -> str:
     return (measured.path / "report" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def figures_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that look at words and numbers alone: to draw takes a second for each report."""
-    monkeypatch.setattr(report, "_draw", lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode()))
-
-
 def tree(page: str) -> ElementTree.Element:
     """The page as XML: every element is closed, every attribute quoted, every character escaped."""
     return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
@@ -42,6 +36,7 @@ def words(element: ElementTree.Element) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None:
     result = report.run(report.Params(model="small"), measured)
     lines = {line["metric"]: line for line in result["lines"]}
@@ -131,6 +126,7 @@ def test_the_first_screen_says_what_became_of_which_model(page: str) -> None:
     assert len(heads) == len(set(heads))
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_with_fidelity_alone_no_cell_is_empty_and_two_models_are_no_frontier(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     works.fidelity(work, works.student(work, "small"))
@@ -251,6 +247,7 @@ def test_json_is_one_document(measured: WorkDirectory, capsys: pytest.CaptureFix
     assert Path(document["figures"][0]["png"]).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_markdown_is_printed_with_pictures_where_they_are(
     measured: WorkDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,6 +261,7 @@ def test_markdown_is_printed_with_pictures_where_they_are(
     assert [row.count("|") for row in rows] == [9] * 3
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_table_names_both_models(measured: WorkDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["report", "--model", "small", "--work", str(measured.path)]) == 0
     shown = capsys.readouterr().out

@@ -178,7 +178,7 @@ def built(host: Machine, wait: float = 0) -> tuple[int | None, str]:
 
 
 # The guests take more than two minutes of processor time.
-BETWEEN_KERNELS = pytest.param(NFS, marks=pytest.mark.slow)
+BETWEEN_KERNELS = pytest.param(NFS, marks=[pytest.mark.slow, pytest.mark.cluster])
 every = pytest.mark.parametrize("kind", [KERNEL, MOUNTS, CONTAINERS, BETWEEN_KERNELS])
 certain = pytest.mark.parametrize("kind", [KERNEL, BETWEEN_KERNELS])
 unsure = pytest.mark.parametrize("kind", [MOUNTS, CONTAINERS])
@@ -356,6 +356,7 @@ def test_what_is_read_can_be_replaced_on_the_same_host(hosts_of: Hosts, kind: st
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_a_server_of_nfs_gives_away_the_lock_of_a_machine_that_it_does_not_hear(
     guests: list[Guest], tmp_path: Path
 ) -> None:
