@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import (
+    STDIN,
     Device,
     EncodingDtype,
     EncodingTokens,
@@ -85,6 +86,8 @@ class Params(Sharded, Hub):
         return faults + self._faults_of_output()
 
     def _faults_of_output(self) -> list[str]:
+        if str(self.output) == STDIN:
+            return ["`output` is a .npy or .parquet file, or a folder: standard output (-) is for the summary"]
         if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
             return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():
@@ -97,5 +100,5 @@ class Params(Sharded, Hub):
 COMMAND = Command(
     Params,
     "Encode texts with any model. Writes a .npy or .parquet file, or a folder of shards with ids.",
-    version=2,  # repeated ids, empty texts of static models
+    version=3,  # a Markdown file is one text; passages of all rows, whatever their column `split` says
 )
