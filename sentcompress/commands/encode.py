@@ -32,8 +32,8 @@ class Params(Sharded, Hub):
     lines: Annotated[
         str,
         Opt(
-            "Texts: a text file (one per line), jsonl, csv, tsv, parquet or html, also .gz or .zst; a folder of "
-            "documents or in BEIR's layout; or - for standard input.",
+            "Texts: a text file (one per line); jsonl, csv, tsv or parquet; md, rst or html (one document); also .gz "
+            "or .zst; a folder of documents or in BEIR's layout; or - for standard input.",
             positional=True,
             metavar="FILE",
         ),
