@@ -233,7 +233,7 @@ def _decoded(line: bytes, place: str, encoding: str, bad: BadRecords) -> str | N
     except UnicodeDecodeError as error:
         bad.add(
             f"{place}: not UTF-8 (byte {error.start + 1} of the line)",
-            "convert it, for instance: iconv -f latin1 -t utf-8",
+            "convert it, for example: iconv -f windows-1252 -t utf-8 OLD > NEW",
         )
         return None
 
