@@ -286,6 +286,7 @@ def search(
     keep_index: bool = False,
     stored: int | None = None,
     queries: int = 600,
+    data: str = "docs",
 ) -> Artifact:
     """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector."""
     models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
@@ -293,8 +294,8 @@ def search(
         models["model"]["label"] = f"{of.name}, documents by {TEACHER['label']}"
     recorder = recorder_of(models)
     values, near = {"model": score, "compare": 100.0}, {"model": Interval(score - 1, score + 1)}
-    recorder.add("docs", SEARCH_FIDELITY, values, count=queries, intervals=near)
-    recorder.add("docs", RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=queries)
+    recorder.add(data, SEARCH_FIDELITY, values, count=queries, intervals=near)
+    recorder.add(data, RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=queries)
     facts = document("search", models, recorder, queries=queries, passages=2000, keep_index=keep_index)
     ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
     statement = facts["protocol"]["statement"] + ways

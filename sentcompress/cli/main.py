@@ -180,7 +180,7 @@ def _usage(error: TyperException, given: list[str]) -> int:
         return USAGE
     hint = f"run: {path} --help"
     if hasattr(error, "option_name") and context:
-        known = [name for parameter in context.command.params for name in parameter.opts if len(name) > 2]
+        known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
         message, hint = f"no such option: {error.option_name}", f"{did_you_mean(error.option_name, known)} ({hint})"
         if context.parent is None and (word := next((word for word in given if word in COMMANDS), None)):
             message, hint = f"{error.option_name} is before the command", f"put options after it: {path} {word} ..."

@@ -64,7 +64,7 @@ def _fit_pca(artifact: Artifact, call: Call) -> str:
 
 
 def _fit_quantizer(artifact: Artifact, call: Call) -> str:
-    """Show everything that was tried, and the prefixes of the rotated vectors."""
+    """Show everything that was tried, and the first dimensions of the rotated vectors."""
     facts = artifact.facts
     rows = [[row[name] for name in ("format", "dimension", "bytes", "fidelity")] for row in facts["tried"]]
     render.print_table(("format", "dimensions", "bytes", "search fidelity"), rows, "formats that fit")

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import (
+    STDIN,
     Device,
     EncodingDtype,
     EncodingTokens,
@@ -31,8 +32,8 @@ class Params(Sharded, Hub):
     lines: Annotated[
         str,
         Opt(
-            "Texts: a text file (one per line), jsonl, csv, tsv, parquet or html, also .gz or .zst; a folder of "
-            "documents or in BEIR's layout; or - for standard input.",
+            "Texts: a text file (one per line); jsonl, csv, tsv or parquet; md, rst or html (one document); also .gz "
+            "or .zst; a folder of documents or in BEIR's layout; or - for standard input.",
             positional=True,
             metavar="FILE",
         ),
@@ -88,6 +89,8 @@ class Params(Sharded, Hub):
         return faults + self._faults_of_output()
 
     def _faults_of_output(self) -> list[str]:
+        if str(self.output) == STDIN:
+            return ["`output` is a .npy or .parquet file, or a folder: standard output (-) is for the summary"]
         if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
             return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
         if not self.output.absolute().parent.is_dir():
@@ -100,5 +103,5 @@ class Params(Sharded, Hub):
 COMMAND = Command(
     Params,
     "Encode texts with any model. Writes a .npy or .parquet file, or a folder of numbered files with ids.",
-    version=2,  # repeated ids, empty texts of static models
+    version=3,  # a Markdown file is one text; passages of all rows, whatever their column `split` says
 )

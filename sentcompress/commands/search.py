@@ -76,5 +76,5 @@ class Params(IndexOptions, Hub):
 COMMAND = Command(
     Params,
     "Search a collection with one model, or two side by side.",
-    version=3,  # empty texts are left out
+    version=4,  # rows of documents are read whatever their column `split` says
 )

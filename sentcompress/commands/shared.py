@@ -175,7 +175,7 @@ class Reading(Options):
         Opt("Column with text; if repeated, the columns are joined in this order.", default="found by name"),
     ] = ()
     text_as: TextAs = None
-    split: Annotated[str, Opt("Split of a hub data set, or of AllNLI.tsv.")] = "train"
+    split: Annotated[str, Opt("Split of a hub data set, or of a table with a column split.")] = "train"
     config: Annotated[str | None, Opt("Configuration of a hub data set.", default="that of the data set")] = None
     revision: Annotated[
         str | None, Opt("Revision of a hub data set: a branch, tag or commit.", default="the newest")

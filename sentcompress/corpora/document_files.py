@@ -78,11 +78,12 @@ class FolderFiles:
         return f"convert {' and '.join(found)} first" if found else ""
 
 
-def find_document_files(folder: Path, without: Path | None = None) -> FolderFiles:
+def find_document_files(folder: Path, without: Path | None = None, format_name: str | None = None) -> FolderFiles:
     """The files of documents below a folder; hidden ones are ignored.
 
     Args:
         without: a folder below it that is not read, such as the work directory.
+        format_name: the format that all of them are read in; by default, that of each file.
 
     Raises:
         InputError: if there is none; the message lists what there is. If there are HTML pages and no lxml.
@@ -107,9 +108,30 @@ def find_document_files(folder: Path, without: Path | None = None) -> FolderFile
             f"files read are .{', .'.join(EXTENSIONS)}, also .gz and .zst; "
             f"{found.advice or 'convert others to text first'}",
         )
-    if any(format_extension(path) in HTML for path in files):
+    if not format_name and any(format_extension(path) in HTML for path in files):
         check_parser()  # otherwise they might be skipped as files that cannot be read
     return found
+
+
+def need_columns(files: Iterable[Readable], name: str, options: ReadOptions) -> None:
+    """Raise InputError if a column is named and none of the files, together called `name`, is a table."""
+    named = {"`column`": options.columns, "`domain`": options.domain, "`id_column`": options.id_column}
+    given = [flag for flag, value in named.items() if value]
+    if given and not any(is_table(one, options.format) for one in files):
+        raise InputError(
+            f"no table in {name}, and only tables have columns", (f"leave out {listed(given)}", "give `format`")
+        )
+
+
+def is_table(readable: Readable, format_name: str | None) -> bool:
+    """Whether a file has columns. One that cannot be read is taken for a table: the error comes when it is read."""
+    source = as_source(readable)
+    if source.extension in PAGES and not format_name:
+        return False
+    try:
+        return find_format(source, format_name) != "text"
+    except InputError:
+        return True
 
 
 def _visible_files(folder: Path, without: Path | None) -> Iterator[Path]:
@@ -249,12 +271,12 @@ def _known_id(row: Mapping[str, object]) -> str:
 
 
 def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> Iterator[Document]:
+    name = id_of(row, options.id_column) if options.id_column else _known_id(row) or number
+    if layout.document:  # of any split: all of them will be searched
+        yield plain_document(name, layout.title(row), layout.body(row))
+        return
     record = layout.record(row, options.split)
     if record is None:
-        return
-    name = id_of(row, options.id_column) if options.id_column else _known_id(row) or number
-    if layout.document:
-        yield plain_document(name, layout.title(row), layout.body(row))
         return
     for place, text in enumerate(record.texts, 1):
         yield plain_document(f"{name}-{place}" if len(record.texts) > 1 else name, "", text)

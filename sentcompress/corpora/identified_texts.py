@@ -11,8 +11,16 @@ from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.collection_folders import rows_of
 from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.document_files import IDS, FolderFiles, digest_of_folder, id_of, read_documents, read_folder
-from sentcompress.corpora.markup import HTML
+from sentcompress.corpora.document_files import (
+    IDS,
+    FolderFiles,
+    digest_of_folder,
+    id_of,
+    need_columns,
+    read_documents,
+    read_folder,
+)
+from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
 from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, fault_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
@@ -112,7 +120,7 @@ def identified_texts(
     skip_bad: bool | None = None,
     id_column: str | None = None,
 ) -> IdentifiedTexts:
-    """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole HTML page.
+    """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole file of markup.
 
     The id of a row is in `id_column`, or else in one of the columns IDS; without one, it is the number of the row among
     those that can be read. Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS),
@@ -121,12 +129,12 @@ def identified_texts(
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
     """
-    if source.extension in HTML and not format_name:
-        _refuse_columns(f"{source.name} is an HTML page", column, id_column)
-        return texts_of_documents(source, ReadOptions(), whole_documents, skip_bad)
+    if source.extension in PAGES and not format_name:
+        options = ReadOptions(columns=(column,) if column else (), id_column=id_column)
+        return texts_of_documents(source, options, whole_documents, skip_bad)
     found = find_format(source, format_name)
     if found == "text":
-        _refuse_columns(f"{source.name} is plain text", column, id_column, "give `format`")
+        need_columns((source,), source.name, ReadOptions(found, (column,) if column else (), id_column=id_column))
 
         def lines(bad: BadRecords) -> Iterator[IdentifiedText]:
             return ((str(number - 1), line) for number, line in open_lines(source, bad=bad))
@@ -154,12 +162,6 @@ def identified_texts(
                 place += 1
 
     return replace(_of_file(source, read, named=ids is not None, skip_bad=skip_bad), table=True)
-
-
-def _refuse_columns(what: str, column: str | None, id_column: str | None, *otherwise: str) -> None:
-    given = [flag for flag, value in (("`column`", column), ("`id_column`", id_column)) if value is not None]
-    if given:
-        raise InputError(f"{what} and has no columns", (f"leave out {' and '.join(given)}", *otherwise))
 
 
 def _first_row(source: ByteSource, format_name: str, skip_bad: bool | None) -> Mapping[str, object]:
@@ -211,6 +213,7 @@ def texts_of_folder(
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
     options = ReadOptions(columns=(column,) if column else (), id_column=id_column)
+    need_columns(found.files, str(folder), options)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         return _not_empty(cut(read_folder(found, folder, options, bad)), str(folder))
@@ -223,6 +226,7 @@ def texts_of_documents(
     source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None = None
 ) -> IdentifiedTexts:
     """The texts of the documents of one file, see `document_files.read_documents`."""
+    need_columns((source,), source.name, options)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         return _not_empty(cut(read_documents(source, options, bad)), source.name)
@@ -249,9 +253,8 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
 
 
 def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:
-    if column is not None and column not in there:
-        raise InputError(f"{name} has no column {column!r}", f"its columns: {listed(there)}")
     if column is not None:
+        find_columns(name, [column], there)
         return lambda row: _value(row, column).strip()
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:

@@ -6,9 +6,10 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -16,10 +17,12 @@ from sentcompress.commands.shared import STDIN
 from sentcompress.corpora.byte_streams import (
     COMPRESSED,
     ByteSource,
+    Readable,
     as_source,
     format_extension,
     spooled_source,
 )
+from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import (
     FolderFiles,
@@ -27,14 +30,17 @@ from sentcompress.corpora.document_files import (
     digest_of_folder,
     find_document_files,
     folder_records,
+    is_table,
+    need_columns,
     read_documents,
     read_folder,
 )
 from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
 from sentcompress.corpora.markup import PAGES
-from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records
+from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, read_table
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError
 from sentcompress.models.sources import HUB_PREFIX
 from sentcompress.progress import Reporter
 from sentcompress.store import Artifact, WorkDirectory
@@ -138,12 +144,14 @@ def open_inputs(
             elif artifact := find_documents(work, name):
                 sources.append(artifact)
             elif os.path.isdir(name):
-                sources.append(find_document_files(Path(name), work.path))
+                sources.append(find_document_files(Path(name), work.path, options.format))
             else:
                 sources.append(None if is_hub_data(name) else as_source(name))
         for source in sources:
             if isinstance(source, ByteSource) and source.extension not in PAGES:
                 find_format(source, options.format)
+        if None not in sources:
+            _check_local([one for one in sources if one is not None], listed(names), options, config, revision)
         inputs: list[Input] = []
         for name, source in zip(names, sources, strict=True):
             if isinstance(source, Artifact):
@@ -159,6 +167,37 @@ def open_inputs(
             else:
                 inputs.append(_file_input(name, source, _origin(name, names), options, reporter))
         yield inputs
+
+
+def _check_local(
+    sources: Iterable[ByteSource | Artifact | FolderFiles],
+    names: str,
+    options: ReadOptions,
+    config: str | None,
+    revision: str | None,
+) -> None:
+    """Raise InputError for options that do nothing if no input, together called `names`, is a data set of the hub."""
+    if given := [flag for flag, value in (("`config`", config), ("`revision`", revision)) if value is not None]:
+        raise InputError(f"{listed(given)}: {names} is not a data set of the hub", f"leave out {listed(given)}")
+    files: list[Readable] = []
+    for source in sources:
+        if isinstance(source, FolderFiles):
+            files += source.files
+        elif isinstance(source, ByteSource):
+            files.append(source)
+    need_columns(files, names, options)
+    if options.split != ReadOptions.split and not any(_has_splits(one, options) for one in files):
+        raise InputError(
+            f"`split`: {names} is not a data set of the hub, and has no rows with a split", "leave out `split`"
+        )
+
+
+def _has_splits(readable: Readable, options: ReadOptions) -> bool:
+    """Whether a table has a column of splits; if columns are named, all of its rows are read."""
+    if options.columns or not is_table(readable, options.format):
+        return False
+    rows = read_table(readable, options.format, BadRecords(skip=True))
+    return any("split" in row for _, row in islice(rows, 1))
 
 
 def _is_pipe(name: str) -> bool:

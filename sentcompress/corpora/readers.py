@@ -109,6 +109,7 @@ def records_of(
             continue
         if record is None:
             others.add(str(row.get("split")))
+            bad.other_splits += 1
             continue
         found = True
         yield record

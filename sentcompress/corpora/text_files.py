@@ -60,11 +60,13 @@ class BadRecords:
         skip: whether such lines are skipped; None if the command has no such option.
         count: how many were.
         first: the message for the first of them.
+        other_splits: rows that were left out because their column `split` names another one.
     """
 
     skip: bool | None = None
     count: int = 0
     first: str | None = field(default=None)
+    other_splits: int = 0
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
         """Count a bad line, or what else is bad.
@@ -231,7 +233,7 @@ def _decoded(line: bytes, place: str, encoding: str, bad: BadRecords) -> str | N
     except UnicodeDecodeError as error:
         bad.add(
             f"{place}: not UTF-8 (byte {error.start + 1} of the line)",
-            "convert it, for instance: iconv -f latin1 -t utf-8",
+            "convert it, for example: iconv -f windows-1252 -t utf-8 OLD > NEW",
         )
         return None
 

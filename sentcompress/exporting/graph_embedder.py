@@ -156,7 +156,8 @@ def find_graph(model: NamedModel, runtime: str) -> Graph:
     if not graph.path.is_file():
         raise InputError(
             f"{model.label} has no graph for `runtime` {runtime}: {graph.path} is missing",
-            f"export it: sentcompress export --model {shell_word(model.name)}; then name the export as `model`",
+            f"name an export of it as `model`, such as exports/{model.slug}; to make one, run: sentcompress export "
+            f"--model {shell_word(model.name)}",
         )
     return Graph(model, runtime, file_digest(graph.path))
 

@@ -17,7 +17,6 @@ from sentcompress.measuring.runtimes import GraphJob, TorchJob
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
-from sentcompress.plain_text import shell_word
 from sentcompress.store import WorkDirectory, file_inputs
 
 FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
@@ -61,7 +60,7 @@ def line_up(
     graphs: Mapping[str, Mapping[str, Graph]],
     runtimes: Sequence[str],
     device: str,
-) -> tuple[list[Contender], dict[str, str]]:
+) -> tuple[list[Contender], dict[str, NamedModel]]:
     """Load all contenders.
 
     Args:
@@ -72,10 +71,10 @@ def line_up(
         device: for torch; graphs run on the CPU.
 
     Returns:
-        The contenders, and a message for each runtime in which a model has no graph.
+        The contenders, and for each runtime of a graph that a model lacks, this model.
     """
     found: list[Contender] = []
-    missing: dict[str, str] = {}
+    missing: dict[str, NamedModel] = {}
     for runtime in runtimes:
         for role, model in models.items():
             if runtime not in FILES:
@@ -83,10 +82,7 @@ def line_up(
             elif graph := graphs[role].get(runtime):
                 found.append(_as_graph(role, runtime, graph, encoders[role]))
             else:
-                missing[runtime] = (
-                    f"{runtime}: {model.label} is skipped because it has no such graph "
-                    f"(run: sentcompress export --model {shell_word(model.name)})"
-                )
+                missing[runtime] = model
     return found, missing
 
 

@@ -245,6 +245,10 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         raise
     if bad.count:
         reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
+    if bad.other_splits:
+        reporter.note(
+            f"left out {counted(bad.other_splits, 'row')} whose column split is not {params.split} (`split` chooses)"
+        )
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:

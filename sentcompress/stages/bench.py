@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sentcompress.commands.bench import Params
+from sentcompress.commands.spelling import work_words
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import write_result
@@ -19,7 +20,7 @@ from sentcompress.measuring.turns import Extent, take_turns, work_of
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_file, of_simtde, of_table
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted, told_time
 from sentcompress.store import Artifact, Request, WorkDirectory
@@ -45,7 +46,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     if params.compare:
         models[COMPARE] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
     graphs = {role: find_graphs(work, model) for role, model in models.items()}
-    runtimes = _runtimes(params, models[MODEL], graphs[MODEL])
+    runtimes = _runtimes(params, models[MODEL], graphs[MODEL], work)
     request = _request(params, workload, models, graphs, runtimes)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -54,8 +55,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         encoders = {role: model.load() for role, model in models.items()}
         device = _device(params, reporter)
         contenders, missing = line_up(models, encoders, graphs, runtimes, device)
-        for reason in missing.values():
-            reporter.note(reason)
+        reasons = {
+            one: f"{one}: {model.label} is skipped because it has no such graph" for one, model in missing.items()
+        }
+        for runtime, model in missing.items():
+            reporter.note(f"{reasons[runtime]} (run: {_export_line(model, work)})")
         rounds = SIMTDE_ROUNDS if params.preset else params.rounds
         limit = params.max_minutes and 60 * params.max_minutes
         total = None if limit else work_of(contenders, workload.batched, workload.single, rounds)
@@ -72,7 +76,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             "protocol": _protocol(params, workload, extent, device),
             **roles,
             "runtimes": details,
-            "missing": missing,
+            "missing": reasons,
             "scores": recorder.as_dicts(),
         }
         return write_result(build, result)
@@ -103,7 +107,11 @@ def _workload(params: Params, work: WorkDirectory, reporter: Reporter) -> Worklo
     return of_table(artifact, params.count, params.single, params.seed)
 
 
-def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, Graph]) -> list[str]:
+def _export_line(model: NamedModel, work: WorkDirectory) -> str:
+    return shell_line(["sentcompress", "export", "--model", model.name, *work_words(work.path)])
+
+
+def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, Graph], work: WorkDirectory) -> list[str]:
     """The requested runtimes, or by default all that are available for the model."""
     wanted = [name for name in params.runtimes if name in FILES]
     if wanted:
@@ -111,7 +119,7 @@ def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, Graph]) ->
     if missing := [name for name in wanted if name not in graphs]:
         raise InputError(
             f"{model.label} has no ONNX graph for {missing[0]}",
-            f"run: sentcompress export --model {shell_word(model.name)}, or remove {missing[0]}",
+            f"run: {_export_line(model, work)}, or remove {missing[0]}",
         )
     return list(params.runtimes or [*TORCH_RUNTIMES, *(graphs if graphs_can_run() else ())])
 

@@ -118,8 +118,9 @@ class _Splitting:
                 without = "without text" + (" that can be read" if scanned.skipped else "")
                 empty = f" ({scanned.empty:,} more {without})" if scanned.empty else ""
                 raise InputError(
-                    f"there are {scanned.documents:,} documents{empty} with {choice.distinct_passages} distinct "
-                    f"passages; at least {FEWEST_PASSAGES} are needed, because some are held out for measuring",
+                    f"found {counted(scanned.documents, 'document')}{empty} with "
+                    f"{counted(choice.distinct_passages, 'distinct passage')}; at least {FEWEST_PASSAGES} are needed, "
+                    "because some are held out for measuring",
                     "add documents; if a text file holds one per line or per paragraph, `text_as` says so",
                 )
             if choice.units >= FEWEST_DOCUMENTS:

@@ -100,6 +100,13 @@ def test_usage_mistakes_are_2(capsys: Captured, arguments: list[str], error: str
     assert outcome(capsys, arguments) == (2, "", f"error: {error}\nhelp:  {help_line}\n")
 
 
+def test_an_option_that_resembles_no_other_is_told_all_options_and_nothing_else(capsys: Captured) -> None:
+    _, _, err = outcome(capsys, ["encode", "--zzzz"])
+    listed = err.partition("choose one of: ")[2].partition(" (run:")[0].split(", ")
+    assert "--store" in listed
+    assert [name for name in listed if not name.startswith("--")] == []
+
+
 def test_a_value_of_the_wrong_type_is_2_and_names_the_option(capsys: Captured) -> None:
     code, _, err = outcome(capsys, ["fit-pca", "--dim", "many"])
     assert code == 2

@@ -177,7 +177,7 @@ def test_a_page_named_by_itself_is_one_text(tmp_path: Path) -> None:
     path.write_text("<title>A</title>\n<p>Text.")
     texts = identified_texts(as_source(path))
     assert list(texts.read()) == [(str(path), "A Text.")]
-    with pytest.raises(InputError, match="has no columns"):
+    with pytest.raises(InputError, match="no table in"):
         identified_texts(as_source(path), "text")
 
 
@@ -201,3 +201,18 @@ def test_where_lines_are_read_a_page_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is an HTML page"):
         list(read_records(path))
     assert [record.texts for record in read_records(path, ReadOptions(format="text"))] == [("<p>Text.",)]
+
+
+def test_pages_of_a_folder_that_are_read_as_text_need_no_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise InputError("lxml is not installed", None)
+
+    monkeypatch.setattr("sentcompress.corpora.document_files.check_parser", missing)
+    (tmp_path / "a.html").write_text("<p>Text.")
+    with pytest.raises(InputError, match="not installed"):
+        find_document_files(tmp_path)
+    found = find_document_files(tmp_path, format_name="text")
+    documents = read_folder(found, tmp_path, ReadOptions(format="text"), BadRecords())
+    assert [document.text for document in documents] == ["<p>Text."]

@@ -125,9 +125,6 @@ def test_a_named_column_of_ids_is_there_and_not_empty(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="line 2: no 'url', the column of ids"):
             list(read(source, id_column="url").read())
         assert [one.partition("#")[0] for one, _ in read(source, skip_bad=True, id_column="url").read()] == ["u0"]
-    (tmp_path / "b.txt").write_text("x\n")
-    with pytest.raises(InputError, match="has no columns"):
-        identified_texts(as_source(tmp_path / "b.txt"), id_column="url")
     written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
     with pytest.raises(InputError, match="has a column for the ids"):
         texts_of_folder(tmp_path, find_document_files(tmp_path), id_column="url")
@@ -137,3 +134,39 @@ def test_a_collection_is_read_completely(tmp_path: Path) -> None:
     written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
     with pytest.raises(InputError, match="read completely"):
         texts_of_folder(tmp_path, find_document_files(tmp_path), skip_bad=True)
+
+
+def test_a_file_of_markup_is_one_text_and_its_lines_if_named_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# Passports\n\nRenewed **here**.\nSoon.\n")
+    assert read(path) == [(str(path), "Passports Renewed here.\nSoon.")]
+    assert len(list(identified_texts(as_source(path), format_name="text").read())) == 4
+
+
+def test_columns_need_a_table(tmp_path: Path) -> None:
+    for name in ("a.md", "b.txt"):
+        (tmp_path / name).write_text("# Passports\n")
+    found = find_document_files(tmp_path)
+    for columns in ({"column": "body"}, {"id_column": "url"}):
+        for read in (identified_texts, passages_of_file):
+            for name in ("a.md", "b.txt"):
+                with pytest.raises(InputError, match=f"no table in .*{name}"):
+                    read(as_source(tmp_path / name), **columns)
+        for of_folder in (texts_of_folder, passages_of_folder):
+            with pytest.raises(InputError, match="no table in"):
+                of_folder(tmp_path, found, **columns)
+    written(tmp_path / "c.jsonl", {"url": "u", "body": "x"})
+    texts = texts_of_folder(tmp_path, find_document_files(tmp_path), column="body", id_column="url")
+    assert [one for one, _ in texts.read()] == ["a.md", "b.txt", "u"]
+
+
+def test_a_mistyped_column_is_told_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(written(tmp_path / "a.jsonl", {"id": 1, "body": "x"}), "boddy")
+    assert str(caught.value.hint).startswith("did you mean body?")
+
+
+def test_passages_are_of_rows_of_any_split(tmp_path: Path) -> None:
+    rows = ({"id": split, "text": "A text.", "split": split} for split in ("train", "test"))
+    source = as_source(written(tmp_path / "a.jsonl", *rows))
+    assert [one for one, _ in passages_of_file(source).read()] == ["train#0", "test#0"]

@@ -144,3 +144,28 @@ def test_documents_of_the_hub_and_of_standard_input(tmp_path: Path, monkeypatch:
                 found = [document for given in inputs for document in given.documents(BadRecords())]
     assert [document.text for document in found] == ["T Hub text.", "More.", "A first line.", "A second one."]
     assert [document.id for document in found[:2]] == ["a", "b"]
+
+
+def opened(names: list[Path], tmp_path: Path, options: ReadOptions, config: str | None = None) -> None:
+    with open_inputs([str(name) for name in names], options, config, None, WorkDirectory(tmp_path / "work"), SILENT):
+        pass
+
+
+def test_options_that_no_input_has_use_for_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("one\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "x", "split": "test"}\n')
+    docs, table = tmp_path / "docs", tmp_path / "a.jsonl"
+    with pytest.raises(InputError, match="not a data set of the hub"):
+        opened([docs, table], tmp_path, ReadOptions(), "plain")
+    for options in (ReadOptions(columns=("text",)), ReadOptions(id_column="id")):
+        with pytest.raises(InputError, match="no table in"):
+            opened([docs], tmp_path, options)
+        opened([docs, table], tmp_path, options)
+    opened([docs, table], tmp_path, ReadOptions(split="test"))
+    for names, options in (
+        ([docs], ReadOptions(split="test")),
+        ([table], ReadOptions(split="test", columns=("text",))),
+    ):
+        with pytest.raises(InputError, match="has no rows with a split"):
+            opened(names, tmp_path, options)

@@ -110,7 +110,9 @@ def test_what_has_no_graph_is_refused(
 ) -> None:
     with pytest.raises(InputError, match="tiny-model has no graph for `runtime` onnx-int8") as raised:
         in_runtime(find_embedder(work, str(tiny_model)), "onnx-int8")
-    assert f"export it: sentcompress export --model {tiny_model}" in str(raised.value.hint)
+    hint = str(raised.value.hint)
+    assert "`model`, such as exports/tiny-model; " in hint
+    assert hint.endswith(f"sentcompress export --model {tiny_model}")
     np.save(tmp_path / "v.npy", np.eye(2, dtype=np.float32))
     (tmp_path / "v.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match="file of vectors, which has no graph"):

@@ -13,7 +13,7 @@ from sentcompress.cli.main import _run
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.parts import Section, Table
-from sentcompress.reporting.sections import compression
+from sentcompress.reporting.sections import compression, overview
 from sentcompress.stages import report
 from sentcompress.store import WorkDirectory
 
@@ -48,6 +48,16 @@ def test_the_result_has_sizes_speed_and_search_fidelity_with_intervals(made: Wor
     assert rows["mean cosine of int8 and float32 vectors"] == ["", "0.9968", ""]
 
 
+def test_the_overview_has_no_score_that_only_the_teacher_has(tmp_path: Path) -> None:
+    """Those with stored vectors have a table of their own."""
+    work = WorkDirectory(tmp_path)
+    student = works.trained(work, "small", "ready")
+    works.search(work, student, "small-trial", 80.0, data="docs dev")
+    works.search(work, works.export(work, student, "small"), "small-search", 79.0, stored=2, data="docs test")
+    (quality,) = (one for one in overview.section(gather(work)).tables if one.title == "Quality")
+    assert list(quality.columns) == ["model", "docs dev, search fidelity"]
+
+
 def test_every_model_and_every_format_tried_is_there_with_its_sources(made: WorkDirectory) -> None:
     section = section_of(made)
     tried = table(section, "Models tried")
@@ -66,7 +76,7 @@ def test_every_model_and_every_format_tried_is_there_with_its_sources(made: Work
     assert [source.reference for source in tried.sources] == [f"evaluations/{name}" for name in names]
     formats = table(section, "Vector formats tried")
     assert [row[:4] for row in formats.rows] == [["int8", "2", "2", "60.0"], ["int4 (chosen)", "4", "2", "91.5"]]
-    assert table(section, "Prefixes of the vectors").rows == [["2", "61.0", "60.5"], ["4", "92.0", "91.5"]]
+    assert table(section, "First dimensions of the vectors").rows == [["2", "61.0", "60.5"], ["4", "92.0", "91.5"]]
     assert tried.folded
     assert formats.folded
 

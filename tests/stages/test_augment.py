@@ -129,9 +129,19 @@ def test_a_domain_column_that_is_not_there_is_a_fault(tmp_path: Path, nli: Path)
     assert "premise" in str(caught.value.hint)
     plain = tmp_path / "plain.txt"
     plain.write_text("A man sleeps.\n")
-    with pytest.raises(InputError, match="plain text and has no columns") as caught:
+    with pytest.raises(InputError, match="no table in") as caught:
         run(tmp_path, plain, domain="genre")
     assert "leave out `domain`" in str(caught.value.hint)
+
+
+def test_rows_of_other_splits_are_counted(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ({"text": f"Text {n}.", "split": s} for n, s in enumerate("abb")))
+    listener = Listener()
+    artifact = augment.run(
+        Params(inputs=(str(path),), split="a", wordnet=0, back_translate=0), WorkDirectory(tmp_path / "work"), listener
+    )
+    assert artifact.facts["originals"] == 1
+    assert "left out 2 rows whose column split is not a (`split` chooses)" in listener.notes
 
 
 def test_distinct_sentences_in_order_with_triplets(tmp_path: Path, nli: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from beir import write_jsonl
+from listening import Listener
 from tiny_models import make_tiny_model
 from tracing import traced_once
 
@@ -208,7 +209,23 @@ def test_a_runtime_that_cannot_be_had_is_told_with_the_command_that_makes_it(
         run(
             Params(model=str(tiny_model), compare=None, text=text, runtimes=("onnx",)), WorkDirectory(tmp_path / "work")
         )
-    assert f"sentcompress export --model {tiny_model}" in str(caught.value.hint)
+    assert f"sentcompress export --model {tiny_model} --work {tmp_path / 'work'}" in str(caught.value.hint)
+
+
+def test_a_model_without_a_graph_is_named_with_the_command_that_makes_it(
+    tmp_path: Path, text: Path, tiny_model: Path
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    work, heard = WorkDirectory(tmp_path / "work"), Listener()
+    export(work, find_model(work, str(tiny_model)), int8=False)
+    other = make_tiny_model(tmp_path / "other", layers=4, width=64)
+    params = Params(
+        model=str(tiny_model), compare=str(other), text=text, count=20, single=2, rounds=1, device="cpu", memory=False
+    )
+    facts = run(params, work, heard).facts
+    said = "onnx: other is skipped because it has no such graph"
+    assert facts["missing"] == {"onnx": said}
+    assert heard.notes == [f"{said} (run: sentcompress export --model {other} --work {work.path})"]
 
 
 def test_simtde_is_a_pass_over_all_pairs_repeats_included(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:

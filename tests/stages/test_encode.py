@@ -113,6 +113,11 @@ def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name:
         Params(lines="-", output=tmp_path / name).check()
 
 
+def test_vectors_do_not_go_to_standard_output() -> None:
+    with pytest.raises(UsageError, match="standard output"):
+        Params(lines="a.txt", output=Path("-")).check()
+
+
 def test_an_interrupted_run_leaves_the_older_file(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "out.npy").write_bytes(b"older")
 

@@ -242,7 +242,7 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
         [number(row["dimension"]), number(row["float32"], 1), number(row["stored"], 1)] for row in facts["prefixes"]
     ]
     columns = ["first dimensions", f"{FIDELITY}, float32", f"{FIDELITY}, {facts['format']}"]
-    yield Table("Prefixes of the vectors", columns, widths, source, folded=True)
+    yield Table("First dimensions of the vectors", columns, widths, source, folded=True)
 
 
 def _protocols(compression: Compression, exported: Evaluation) -> Iterator[str]:

@@ -137,9 +137,14 @@ def _used(evidence: Evidence, names: Sequence[str]) -> list[Source]:
 
 
 def _columns(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Cell]]:
-    """The columns of one evaluation: the mean if it is averaged, else one per data set."""
+    """The columns of one evaluation: the mean if it is averaged, else one per data set.
+
+    A score that only the compared model has, because all others used stored vectors, has no column.
+    """
+    ours = [summary for summary in found if summary.compared] or found
     for label, value, kept in _metrics(name, found):
-        yield label, partial(_cell, value, kept)
+        if any(value(summary) is not None for summary in ours):
+            yield label, partial(_cell, value, kept)
 
 
 def _cell(value: Value, kept: Value, summary: Summary) -> str:
