@@ -275,7 +275,7 @@ def test_a_collection_without_a_training_part_has_to_be_asked_for(
 
 
 def add_triplets(work: WorkDirectory, name: str) -> Artifact:
-    """The texts in three shards, and 20 triplets of them."""
+    """The texts in three files, and 20 triplets of them."""
     texts = TEXTS[:60] if name == "main" else TEXTS[:45]
     rows = np.stack([np.arange(20), np.arange(20, 40), np.arange(25, 45)], axis=1)
     with work.build(Request("sentences", name, "augment", {"name": name})) as build:
