@@ -18,5 +18,5 @@ def bytes_of(
 
 
 def make_table(work: WorkDirectory, texts: list[str], file_rows: int = 100, name: str = "main") -> Artifact:
-    """A sentence table in small shards."""
+    """A sentence table in small files."""
     return add_sentences(work, [texts[start : start + file_rows] for start in range(0, len(texts), file_rows)], name)

@@ -169,6 +169,13 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_every_file_of_the_code_that_the_documentation_names_is_there() -> None:
+    # The page of the methods names files of other repositories.
+    for page in (page for page in PAGES if page.name != "methods.md"):
+        for name in re.findall(r"(?<![\w./])(?:[a-z_0-9]+/)+[a-z_0-9]+\.py\b", page.read_text(encoding="utf-8")):
+            assert any((folder / name).is_file() for folder in (ROOT, ROOT / "sentcompress")), (page.name, name)
+
+
 def test_every_command_and_option_is_explained() -> None:
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():

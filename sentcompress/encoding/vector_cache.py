@@ -54,7 +54,7 @@ class VectorCache:
 
     def __init__(self, folder: Path, reporter: Reporter = SILENT) -> None:
         self._folder, self._reporter = folder, reporter
-        self._shards: list[Vectors] = []
+        self._parts: list[Vectors] = []
         self._places: dict[bytes, tuple[int, int]] = {}
         self.damaged = 0
         # A link could point to a folder with other files of the same names.
@@ -119,8 +119,8 @@ class VectorCache:
         return np.stack([computed[fresh[key]] if key in fresh else self._of(key) for key in keys])
 
     def _of(self, key: bytes) -> Vectors:
-        shard, row = self._places[key]
-        vector: Vectors = self._shards[shard][row]
+        part, row = self._places[key]
+        vector: Vectors = self._parts[part][row]
         return vector
 
     def _gather(self, keys: Sequence[bytes]) -> Vectors:
@@ -160,9 +160,9 @@ class VectorCache:
         save_array(path, values)
 
     def _add(self, keys: npt.NDArray[np.uint8], vectors: Vectors) -> None:
-        shard = len(self._shards)
-        self._shards.append(vectors)
-        self._places.update((key.tobytes(), (shard, row)) for row, key in enumerate(keys))
+        part = len(self._parts)
+        self._parts.append(vectors)
+        self._places.update((key.tobytes(), (part, row)) for row, key in enumerate(keys))
 
 
 def _may_write(folder: Path) -> bool:

@@ -267,8 +267,7 @@ class _Mining:
         rules = _rules(self.params)
         depth = rules.skip + rules.depth
         plan = plan_index(self.params.index, self.params, len(corpus), corpus.dimension, depth)
-        for warning in plan.warnings:
-            self.reporter.warn(warning)
+        plan.tell(self.reporter)
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
             return build_index(plan, corpus, task).search
 

@@ -123,27 +123,27 @@ class TrainingJob:
             TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
         """
         self._tell_numbers()
-        of, build = self.prepared, self.prepared.build
-        given = chosen_by(of.encoder.tokenize, pad_id(of.encoder)) if chosen_by else None
-        rows, dev = self.data.rows_and_dev(given, of.settings.seed)
+        prepared, build = self.prepared, self.prepared.build
+        given = chosen_by(prepared.encoder.tokenize, pad_id(prepared.encoder)) if chosen_by else None
+        rows, dev = self.data.rows_and_dev(given, prepared.settings.seed)
         training = Training(
-            encoder=of.encoder,
+            encoder=prepared.encoder,
             method=self.method,
-            plan=self.data.plan(rows, of.settings),
+            plan=self.data.plan(rows, prepared.settings),
             collate=self.data.collate,
             views=self.views,
             dev=dev,
-            settings=of.settings,
-            device=of.device,
-            checkpoints=Checkpoints(build, CHECKPOINTS, of.reporter, background=of.device.type == "cuda"),
+            settings=prepared.settings,
+            device=prepared.device,
+            checkpoints=Checkpoints(build, CHECKPOINTS, prepared.reporter, background=prepared.device.type == "cuda"),
             log_path=build.path / LOG,
-            reporter=of.reporter,
-            ranks=of.ranks,
+            reporter=prepared.reporter,
+            ranks=prepared.ranks,
         )
         progress = self._train(training)
-        if not of.ranks.first:
+        if not prepared.ranks.first:
             return None
-        warn_of_start(progress, of.reporter)
+        warn_of_start(progress, prepared.reporter)
         saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
         facts = self._record(progress, saved, dev, len(rows))
         with build.write(OUTCOME) as path:

@@ -51,8 +51,8 @@ class Doubling:
 
 
 def rows_of(artifact: Artifact) -> list[dict[str, Any]]:
-    shards = sorted(artifact.path.glob("sentences-*.parquet"))
-    return [row for shard in shards for row in pq.read_table(shard).to_pylist()]
+    files = sorted(artifact.path.glob("sentences-*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
 def triplets_of(artifact: Artifact) -> list[tuple[int, int, int]]:
@@ -353,7 +353,7 @@ def sample(count: int) -> list[str]:
 
 
 @needs_wordnet
-def test_bytes_do_not_depend_on_workers_or_shards_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_do_not_depend_on_workers_or_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence_table, "FILE_ROWS", 300)
     (tmp_path / "a.txt").write_text("\n".join(sample(500)) + "\n")
     options: dict[str, Any] = {"wordnet": 2, "seed": 1, "back_translate": 0}

@@ -38,13 +38,13 @@ def made_vectors(rows: int = ROWS, dimension: int = DIMENSION, seed: int = 0) ->
     return np.asarray(shifted / np.linalg.norm(shifted, axis=1, keepdims=True))
 
 
-def keep(work: WorkDirectory, vectors: npt.NDArray[Any], dtype: str = "float32", shards: int = 3) -> Artifact:
+def keep(work: WorkDirectory, vectors: npt.NDArray[Any], dtype: str = "float32", files: int = 3) -> Artifact:
     """An artifact of teacher vectors, as teacher-embed leaves it."""
     request = Request("teacher-vectors", "main", "teacher-embed", {"seed": float(vectors.flat[0]), "dtype": dtype})
     with work.build(request, force=True) as build:
-        for number, shard in enumerate(np.array_split(vectors, shards)):
+        for number, file in enumerate(np.array_split(vectors, files)):
             with build.write(f"vectors-{number:05d}.npy") as path, path.open("wb") as stream:
-                np.save(stream, shard.astype(dtype))
+                np.save(stream, file.astype(dtype))
         return build.finish({"teacher": "some teacher", "rows": len(vectors), "dimension": vectors.shape[1]})
 
 
@@ -205,7 +205,7 @@ def test_vectors_that_are_all_the_same_are_refused(work: WorkDirectory, each_way
 
 @pytest.mark.parametrize("whiten", [False, True])
 def test_one_sentence_has_no_variance(work: WorkDirectory, each_way: str, whiten: bool) -> None:
-    keep(work, made_vectors(rows=1), shards=1)
+    keep(work, made_vectors(rows=1), files=1)
     with pytest.raises(InputError, match="1 sentence has no variance"):
         run(Params(dim=1, whiten=whiten), work)
     assert work.names("projections") == []

@@ -220,6 +220,17 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
         assert not {query, positive} & set(negatives)
 
 
+def test_the_cells_of_an_index_that_are_lowered_are_told(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
+    """As a warning only if the user set them."""
+    for nlist in (Params.nlist, 20):
+        listener = Listener()
+        asked = Params(pairs=pairs, model=str(tiny_model), index="ivf", nlist=nlist, name=f"of-{nlist}", **TOP)
+        run(asked, work, listener)
+        told = [message for message in listener.heard if message.startswith(f"nlist lowered from {nlist} to 1")]
+        assert len(told) == 1
+        assert (told[0] in listener.warnings) == (nlist == 20)
+
+
 def test_marks_say_which_pairs_belong_together(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [(q, p, str(number % 2)) for number, (q, p) in enumerate(zip(QUERIES, POSITIVES, strict=True))]
     path = write_pairs(tmp_path / "quora.tsv", rows, "question1\tquestion2\tis_duplicate")
@@ -264,7 +275,7 @@ def test_a_collection_without_a_training_part_has_to_be_asked_for(
 
 
 def add_triplets(work: WorkDirectory, name: str) -> Artifact:
-    """The texts in three shards, and 20 triplets of them."""
+    """The texts in three files, and 20 triplets of them."""
     texts = TEXTS[:60] if name == "main" else TEXTS[:45]
     rows = np.stack([np.arange(20), np.arange(20, 40), np.arange(25, 45)], axis=1)
     with work.build(Request("sentences", name, "augment", {"name": name})) as build:

@@ -51,10 +51,10 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     assert artifact.facts["sentences_digest"] == table.digest
     assert artifact.facts["compute_dtype"] == "float32"
     assert artifact.facts["sentences_per_second"] > 0
-    shards = NpyFiles(artifact.path)
-    assert [path.name for path in shards.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
+    files = NpyFiles(artifact.path)
+    assert [path.name for path in files.paths] == [f"vectors-{number:05d}.npy" for number in range(3)]
     expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(sentences)
-    np.testing.assert_allclose(shards.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(files.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
 
 
 def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,16 +229,16 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
     generator = random.Random(0)
     partial = tmp_path / "killed" / "teacher-vectors" / ".main.partial"
 
-    def shards() -> int:
+    def files() -> int:
         return len(list(partial.glob("vectors-*.npy")))
 
     kills = 0
     for _ in range(12):
         process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), teacher))
         process.start()
-        begun = shards()
-        # Some die while they start; most in the middle of a shard.
-        while generator.random() > 0.1 and process.is_alive() and shards() == begun:
+        begun = files()
+        # Some die while they start; most in the middle of a file.
+        while generator.random() > 0.1 and process.is_alive() and files() == begun:
             time.sleep(0.002)
         time.sleep(generator.random() * 0.02)
         if process.is_alive():
