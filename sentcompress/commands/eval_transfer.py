@@ -38,5 +38,6 @@ COMMAND = Command(
     Params,
     "Score a model's vectors as features of a classifier. The score is the accuracy of logistic regression.",
     makes="evaluations",
+    version=2,  # the majority class is that of the training split
     shared="encoding",
 )

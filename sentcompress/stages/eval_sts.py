@@ -14,7 +14,7 @@ from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
-from sentcompress.evaluation.alignment import alignment, uniformity
+from sentcompress.evaluation.alignment import POSITIVE_ABOVE, alignment, uniformity
 from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
@@ -162,7 +162,7 @@ def _record_alignment(
             reporter.warn(f"{STS_B} has no alignment: {error}")
             return
         spread[role] = uniformity(first, second, resampling)
-    record(recorder, STS_B, ALIGNMENT, near, count=len(gold), shared=False)
+    record(recorder, STS_B, ALIGNMENT, near, count=int((gold > POSITIVE_ABOVE).sum()), shared=False)
     record(recorder, STS_B, UNIFORMITY, spread, count=len(gold), shared=False)
 
 

@@ -145,8 +145,7 @@ def _examples(task: TransferTask, split: Split, embedded: EmbeddedTexts) -> Exam
 
 def _classes(task: TransferTask) -> list[str]:
     """The sorted labels of the training split; class n is the n-th of them."""
-    trained = task.splits.get(TRAIN) or task.splits[ALL]
-    return sorted(set(trained.labels))
+    return sorted(set(_trained(task).labels))
 
 
 def _numbers(task: TransferTask, split: Split) -> Labels:
@@ -157,6 +156,10 @@ def _numbers(task: TransferTask, split: Split) -> Labels:
             f"labels of the training split: {', '.join(classes)}",
         )
     return np.array([classes.index(label) for label in split.labels], dtype=np.int64)
+
+
+def _trained(task: TransferTask) -> Split:
+    return task.splits.get(TRAIN) or task.splits[ALL]
 
 
 def _tested(task: TransferTask) -> Split:
@@ -179,7 +182,7 @@ def _described(task: TransferTask, predictions: Mapping[str, Prediction]) -> dic
         "name": task.name,
         "examples": {name: len(split) for name, split in task.splits.items()},
         "classes": len(_classes(task)),
-        "majority": majority(_numbers(task, _tested(task))),
+        "majority": majority(*(_numbers(task, split) for split in (_trained(task), _tested(task)))),
         "without_text": sum(split.empty for split in task.splits.values()),
         "unreadable": sum(split.bad for split in task.splits.values()),
         "c": {role: list(of.chosen) for role, of in predictions.items()},

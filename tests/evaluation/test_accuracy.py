@@ -65,7 +65,12 @@ def test_more_than_two_classes_and_no_comparison() -> None:
     truth = np.array([0, 1, 2, 2])
     found = compared("TREC", truth, {"model": np.array([0, 1, 2, 0])}, 0)
     assert found == {(ACCURACY, "model"): Score("x", "model", "TREC", ACCURACY, 75.0, count=4)}
-    assert majority(truth) == 50
+    assert majority(truth, truth) == 50
+
+
+def test_the_majority_is_the_class_of_the_training_examples() -> None:
+    trained, truth = np.array([1, 2, 1]), np.array([0, 0, 0, 1])
+    assert majority(trained, truth) == 25
 
 
 def test_no_positive_example_anywhere_gives_an_f1_of_zero() -> None:

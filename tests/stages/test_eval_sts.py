@@ -148,6 +148,8 @@ def test_alignment_and_uniformity_are_measured_on_the_benchmark(
         apart = [np.square(a - b).sum() for a, b, row in zip(first, second, rows, strict=True) if float(row[0]) > 4]
         scores = read_scores(facts)
         assert value_of(scores, ALIGNMENT, "STS-B", role=role) == pytest.approx(np.mean(apart), abs=1e-4)
+        assert [score.count for score in select(scores, ALIGNMENT, role=role)] == [len(apart)]
+        assert [score.count for score in select(scores, UNIFORMITY, role=role)] == [len(rows)]
         every = np.concatenate([first, second]).astype(float)
         kernels = np.exp(-2 * np.square(every[:, None] - every).sum(axis=2))[np.triu_indices(len(every), 1)]
         uniformity = value_of(scores, UNIFORMITY, "STS-B", role=role)
