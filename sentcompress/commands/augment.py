@@ -83,7 +83,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Read the texts to train on, and add augmented copies. They are made with WordNet or by back-translation.",
+    "Collect the texts to train on, and add augmented copies. They are made with WordNet or by back-translation.",
     makes="sentences",
     version=4,  # words with combining marks are whole, and compared in NFC
 )

@@ -40,7 +40,7 @@ class Params(TrainingOptions):
 
 COMMAND = Command(
     Params,
-    "Stage 2: train a student on triplets. augment makes them or, with hard negatives, mine-negatives.",
+    "Train a student further on triplets. They come from augment or mine-negatives.",
     makes="students",
     shared="work",
     needs=("sentences",),

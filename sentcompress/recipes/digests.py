@@ -50,7 +50,7 @@ def _others(name: str, slot: Slot, paths: Sequence[str]) -> Iterator[str]:
         if digest is None:
             yield f"input {name!r}: the recipe names no file {own}"
         elif (found := file_digest(Path(path))) != digest:
-            yield f"input {name!r}: {path} has the SHA-256 {found}; the recipe's has {digest}"
+            yield f"input {name!r}: {path} has the SHA-256 {found}, but the recipe names {digest}"
         elif place < len(wanted) and wanted[place][0] not in ("", own):
             yield f"input {name!r}: found {own} where the recipe has {wanted[place][0]}"
     given = {Path(path).name for path in paths}

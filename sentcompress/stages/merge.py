@@ -147,5 +147,5 @@ def _missing(what: str | None, work: WorkDirectory) -> MissingArtifactError:
     of = f" of {what}" if what else ""
     return MissingArtifactError(
         f"there are no shards{of} in {work.path}",
-        "make them: run the command that makes it with --shard 1/N to --shard N/N",
+        "run a command with --shard 1/N to --shard N/N first",
     )

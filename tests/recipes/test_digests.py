@@ -56,7 +56,7 @@ def test_every_other_file_is_told_with_both_digests(folder: Path) -> None:
     (folder / "law.txt").write_text("Another law.\n")
     found = hashlib.sha256(b"Another law.\n").hexdigest()
     wanted = digests()["law.txt"]
-    assert told(folder, *TEXTS) == [f"input 'text': law.txt has the SHA-256 {found}; the recipe's has {wanted}"]
+    assert told(folder, *TEXTS) == [f"input 'text': law.txt has the SHA-256 {found}, but the recipe names {wanted}"]
     (folder / "own.txt").write_text("My own text.\n")
     assert told(folder, "own.txt") == [
         "input 'text': the recipe names no file own.txt",

@@ -351,7 +351,7 @@ def test_inputs_other_than_the_recipes_are_warned_about_or_refused(
     told = f"input 'text': {tmp_path}/lines.txt has the SHA-256 "
     assert _run(words(params, "--dry-run", "--work", str(tmp_path / "work"))) == 0
     assert f"# {told}" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="the recipe's has 0000") as failure:
+    with pytest.raises(UsageError, match="but the recipe names 0000") as failure:
         run_all(replace(params, exact=True), WorkDirectory(tmp_path / "work"))
     assert told in str(failure.value)
     listener = Listener()
