@@ -3,10 +3,15 @@
 A guest has the files of this machine, read-only, and one folder in which it leaves what its processes say. One guest is
 an NFS server. It is set up through the kernel's own files, so that no package of NFS is needed. The guests are
 connected by a bridge in a network namespace.
+
+Starting a program in a guest, or touching a new page of memory, costs many times what it costs on this machine. So
+nothing in a guest polls: it reads its commands from the console. Its Python processes are forks of its first process,
+which has already imported the modules that they use (`guest_init`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -14,13 +19,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from hosts import Process, variables, wait_for
+import guest_init
+from hosts import ROOT, Process, variables, wait_for
 
 KERNEL = "linux.uml"
 # Each needs some of those before it.
@@ -43,20 +49,14 @@ mkdir /run/said {mounted}
 mount -t hostfs none /run/said -o {folder}
 cd /run/said
 touch booted
-(
 set -e
 {setup}
-)
-[ $? = 0 ] && touch ready || touch failed
-while :; do
-    for file in *.cmd; do
-        [ -e "$file" ] || continue
-        mv "$file" "${{file%.cmd}}.run"
-        sh "${{file%.cmd}}.run" &
-    done
-    sleep 0.1
-done
+# By its own name: who polls /dev/console does not see its end.
+exec < /dev/tty0
+{then}
 """
+# The end of the console, when the tests have ended, ends the guest.
+SERVE = "touch ready; while read -r line; do :; done"
 # Clients may use the folder; grace, in which a server that was restarted grants no new locks, is over. The kernel
 # refuses to end it without a folder in which it notes its clients.
 SERVER = f"""
@@ -101,22 +101,26 @@ class Network:
     def ip(self, *words: str) -> None:
         subprocess.run(["ip", "-n", self.name, *words], check=True)
 
-    def boot(self, name: str, address: str, setup: str) -> Guest:
-        """Start a guest, and wait until `setup` has been done.
+    def boot(self, name: str, address: str, setup: str, then: str) -> Guest:
+        """Start a guest, and wait until it is ready.
+
+        Args:
+            setup: shell commands; the guest ends if one of them fails.
+            then: the last command, which creates the file `ready` and then reads the console.
 
         Raises:
             GuestError: if it does not boot.
         """
         self.ip("tuntap", "add", name, "mode", "tap")
         self.ip("link", "set", name, "master", "bridge", "up")
-        guest = Guest(self, name, address, setup.format(address=address))
+        guest = Guest(self, name, address, setup.format(address=address), then)
         self._kernels.append(guest)
         deadline = time.monotonic() + BOOT_SECONDS
         while not (guest.folder / "booted").exists():
             if not guest.runs or time.monotonic() > deadline:
                 raise GuestError(f"{name} does not boot: {guest.said()}")
             time.sleep(0.1)
-        wait_for(lambda: (guest.folder / "ready").exists() or (guest.folder / "failed").exists())
+        wait_for(lambda: (guest.folder / "ready").exists() or not guest.runs)
         assert (guest.folder / "ready").exists(), guest.said()
         return guest
 
@@ -128,21 +132,21 @@ class GuestError(Exception):
 class Guest:
     """A kernel of user-mode Linux, and where its processes leave what they say."""
 
-    def __init__(self, network: Network, name: str, address: str, setup: str) -> None:
+    def __init__(self, network: Network, name: str, address: str, setup: str, then: str) -> None:
         self.name, self.folder = name, network.folder / name
         self._network = network
         self.folder.mkdir()
         init = self.folder / "init"
-        given = {"modules": " ".join(network.modules), "mounted": MOUNTED, "folder": self.folder, "setup": setup}
-        init.write_text(INIT.format(name=name, address=address, **given), encoding="utf-8")
+        given = {"modules": " ".join(network.modules), "mounted": MOUNTED, "folder": self.folder}
+        init.write_text(INIT.format(name=name, address=address, setup=setup, then=then, **given), encoding="utf-8")
         init.chmod(0o755)
         self.console = self.folder / "console"
         boot = f"mem=400M umid={network.name}-{name} root=/dev/root rootfstype=hostfs rootflags=/ ro init={init}"
-        devices = f"eth0=tuntap,{name} con=null con0=null,fd:1 ssl=null"
+        devices = f"eth0=tuntap,{name} con=null con0=fd:0,fd:1 ssl=null"
         with self.console.open("w") as console:
             self._kernel = subprocess.Popen(
                 ["ip", "netns", "exec", network.name, KERNEL, *boot.split(), *devices.split()],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=console,
                 stderr=console,
                 # Its memory is a file there; /dev/shm can be small.
@@ -158,11 +162,11 @@ class Guest:
         """The last lines of its console."""
         return self.console.read_text(encoding="utf-8", errors="replace")[-500:]
 
-    def execute(self, name: object, script: str) -> None:
-        """Have a script run there, in the folder of the guest."""
-        unfinished = self.folder / f"{name}.new"
-        unfinished.write_text(script, encoding="utf-8")
-        unfinished.rename(self.folder / f"{name}.cmd")
+    def tell(self, *words: str) -> None:
+        """Write a line to its console."""
+        assert self._kernel.stdin
+        self._kernel.stdin.write(f"{' '.join(words)}\n".encode())
+        self._kernel.stdin.flush()
 
     def cut_off(self, yes: bool) -> None:
         """Take it off the network, or connect it again."""
@@ -170,6 +174,8 @@ class Guest:
 
     def die(self) -> None:
         """End all of it at once, as a loss of power does."""
+        assert self._kernel.stdin
+        self._kernel.stdin.close()
         if self.runs:
             os.killpg(self._kernel.pid, signal.SIGKILL)
             self._kernel.wait()
@@ -198,16 +204,9 @@ class GuestProcess(Process):
     def __init__(self, guest: Guest, words: Sequence[object], work: Path) -> None:
         self._guest, self._name = guest, str(time.monotonic_ns())
         super().__init__(self.file("out"))
-        given = [f"{name}={value}" for name, value in variables(work).items()]
-        line, name = shlex.join(["env", *given, sys.executable, *map(str, words)]), self._name
-        guest.execute(
-            name,
-            f"mkfifo /run/{name}\n"
-            f"(until [ -e {name}.go ]; do sleep 0.1; done; echo) > /run/{name} &\n"
-            f"sh -c 'echo $$ > {name}.tmp; mv {name}.tmp {name}.pid; exec \"$@\"' sh {line} "
-            f"< /run/{name} > {name}.out 2> {name}.err\n"
-            f"echo $? > {name}.tmp; mv {name}.tmp {name}.rc\n",
-        )
+        request = {"words": [str(word) for word in words], "environment": variables(work)}
+        self.file("cmd").write_text(json.dumps(request), encoding="utf-8")
+        guest.tell("start", self._name)
 
     def file(self, suffix: str) -> Path:
         return self._guest.folder / f"{self._name}.{suffix}"
@@ -221,21 +220,29 @@ class GuestProcess(Process):
         return int(self.file("rc").read_text()) if self.file("rc").exists() else None
 
     def go_on(self) -> None:
-        self.file("go").touch()
+        if self._guest.runs:
+            self._guest.tell("go", self._name)
 
     def kill(self) -> None:
         if self._guest.runs and self.code is None:
-            self._guest.execute(f"{self._name}-end", f"kill -9 {self.pid}\n")
+            self._guest.tell("kill", self._name)
             self.wait()
-        self.go_on()  # ends what waits for it there
 
 
 @contextmanager
-def nfs_guests(folder: Path, names: Sequence[str]) -> Iterator[list[Guest]]:
-    """Guests that have mounted one folder of another guest at MOUNTED."""
+def nfs_guests(folder: Path, modules: Mapping[str, Sequence[str]]) -> Iterator[list[Guest]]:
+    """Guests that have mounted one folder of another guest at MOUNTED.
+
+    Args:
+        modules: names of the guests -> what Python has imported there before it starts processes.
+    """
     with Network(folder) as network:
-        network.boot("server", "10.9.0.1", SERVER)
-        yield [network.boot(name, f"10.9.0.{number}", CLIENT) for number, name in enumerate(names, 2)]
+        network.boot("server", "10.9.0.1", SERVER, SERVE)
+        guests = []
+        for number, (name, loaded) in enumerate(modules.items(), 2):
+            python = ["env", f"PYTHONPATH={ROOT}", sys.executable, guest_init.__file__, *loaded]
+            guests.append(network.boot(name, f"10.9.0.{number}", CLIENT, f"exec {shlex.join(python)}"))
+        yield guests
 
 
 def why_no_guests() -> str:
