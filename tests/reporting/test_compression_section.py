@@ -144,6 +144,18 @@ def test_a_teacher_that_was_not_trained_and_an_index_that_stays(tmp_path: Path, 
     assert ("passages with the teacher" in section.text) == keep_index
 
 
+@pytest.mark.parametrize(
+    ("logged", "told"),
+    [
+        (0, "600 queries made from held-out documents, among"),
+        (25, "575 queries made from held-out documents and 25 held-out queries of the log, among"),
+    ],
+)
+def test_the_queries_of_a_log_are_not_said_to_be_made(tmp_path: Path, logged: int, told: str) -> None:
+    work = works.untrained(tmp_path, logged=logged)
+    assert f"Measured on {told}" in section_of(work).text
+
+
 def test_plans_that_are_no_finished_compression_have_no_section(tmp_path: Path) -> None:
     work = works.untrained(tmp_path / "work")
     (plan,) = (work.path / "plans").iterdir()
