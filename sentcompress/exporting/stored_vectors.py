@@ -29,8 +29,8 @@ SHOWN = (
     *("protocol", "prefixes"),
 )
 CHOSEN = (
-    "If these queries also chose the format (`fit-quantizer` with `--store auto`) or the model (`compress`), the figures "
-    "of this section tend to be too high."
+    "If these queries also chose the format (`fit-quantizer` with `--store auto`) or the model (`compress`), the "
+    "figures of this section tend to be too high."
 )
 # How the values of a format become codes, and codes values; both are the bodies of functions.
 BODIES: Mapping[str, tuple[str, str]] = {
