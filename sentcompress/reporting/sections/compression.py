@@ -8,7 +8,6 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from sentcompress.corpora.documents_artifact import LOG
 from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
@@ -21,6 +20,8 @@ from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
+# The part of the scores of queries that split-documents took from a log.
+LOG = "log"
 # Markers of the models by how they were made, and what the legend calls that.
 MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged")}
 CHOSEN, OTHER = "series2", "series1"
