@@ -286,9 +286,10 @@ def search(
     keep_index: bool = False,
     stored: int | None = None,
     queries: int = 600,
+    logged: int = 0,
     data: str = "docs",
 ) -> Artifact:
-    """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector."""
+    """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector, `logged`: queries of a log."""
     models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
     if keep_index:
         models["model"]["label"] = f"{of.name}, documents by {TEACHER['label']}"
@@ -296,6 +297,8 @@ def search(
     values, near = {"model": score, "compare": 100.0}, {"model": Interval(score - 1, score + 1)}
     recorder.add(data, SEARCH_FIDELITY, values, count=queries, intervals=near)
     recorder.add(data, RESULTS_SHARED, {"model": score - 9, "compare": 100.0}, count=queries)
+    if logged:
+        recorder.add(data, SEARCH_FIDELITY, values, part="log", count=logged)
     facts = document("search", models, recorder, queries=queries, passages=2000, keep_index=keep_index)
     ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
     statement = facts["protocol"]["statement"] + ways
@@ -392,11 +395,11 @@ def compressed(path: Path) -> WorkDirectory:
     return work
 
 
-def untrained(path: Path, *, keep_index: bool = False) -> WorkDirectory:
+def untrained(path: Path, *, keep_index: bool = False, logged: int = 0) -> WorkDirectory:
     """The teacher itself as an int8 graph, without a quantizer."""
     work = WorkDirectory(path)
     exported = export(work, None, "docs")
-    search(work, exported, "docs-search", 99.0, keep_index=keep_index)
+    search(work, exported, "docs-search", 99.0, keep_index=keep_index, logged=logged)
     plan(
         work,
         "docs",

@@ -2,7 +2,8 @@
 
 Conneau and Kiela, "SentEval: An Evaluation Toolkit for Universal Sentence Representations" (2018). SentEval's
 classifier is a PyTorch training loop or scikit-learn's LogisticRegression; this is the latter with the solver lbfgs,
-which changes scores by a few tenths. Fits along a grid of C are warm-started; the optimum is the same.
+which changes scores by a few tenths. Fits along a grid of C are warm-started. A fit stops near the optimum, at
+scikit-learn's tolerance, so a fit from zero can differ in a few predictions, and so can the C that is selected.
 """
 
 from __future__ import annotations

@@ -28,6 +28,10 @@ SHOWN = (
     *("format", "dimension", "model_dimension", "bytes", "fidelity", "fidelity_of_float32"),
     *("protocol", "prefixes"),
 )
+CHOSEN = (
+    "If these queries also chose the format (`fit-quantizer` with `--store auto`) or the model (`compress`), the "
+    "figures of this section tend to be too high."
+)
 # How the values of a format become codes, and codes values; both are the bodies of functions.
 BODIES: Mapping[str, tuple[str, str]] = {
     "float32": ("    return rotated(vectors)", "    values = codes"),
@@ -77,7 +81,7 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
         f"`vectors/` says how to store this model's vectors in {counted(facts['bytes'], 'byte')} each "
         f"({facts['format']}, {facts['dimension']} of {facts['model_dimension']} dimensions). Search fidelity: "
         f"{figure(facts['fidelity'], '.1f')}, where the model's own float32 vectors reach "
-        f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))})."
+        f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))}). {CHOSEN}"
     )
     yield (
         "`sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/` writes them. With "

@@ -57,7 +57,7 @@ def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
 
 
 def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:
-    """Hold out some of the distinct queries; those that differ only in case and punctuation are one.
+    """Hold out some of the distinct queries; those that `words.mark` does not tell apart are one.
 
     Raises:
         InputError: if there is no query.

@@ -39,7 +39,10 @@ def _any_word(beyond: bool) -> re.Pattern[str]:
 
 
 def mark(text: str, seed: int) -> int:
-    """A 64-bit hash of the words of a text. Texts that differ only in case, blanks and punctuation have the same.
+    """A 64-bit hash of the words of a text.
+
+    Texts that differ only in case, blanks and punctuation between words have the same. Hyphens and apostrophes inside a
+    word belong to it: `well-known` and `well known` differ, and so do `don't` with a straight and with a curly one.
 
     With another seed, the hashes are others; the smallest of them are a random sample.
     """

@@ -11,6 +11,7 @@ from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.published import PUBLISHED
 from sentcompress.reporting.compressions import Compression
 
 # Options of `distill` that change a student's shape, and their letters in its name.
@@ -26,7 +27,8 @@ class Tried:
         made: the command that made it; empty for one that was there before.
         how: the same in words.
         shape: what the first training of its line started from.
-        bytes: of its int8 graph; estimated from its parameters where it was not exported.
+        bytes: of its int8 graph; where it was not exported, that of the published student that it was trained from, or
+            an estimate from its parameters.
         before: dev score before its training.
         score: search fidelity.
         faster: how many times as fast as the teacher its shape was measured to be; None if it was not.
@@ -63,14 +65,14 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         score = first_score(evaluation, SEARCH_FIDELITY)
         if score is not None:
             exported = int8_bytes(known) if command == "export" else None
-            bytes_ = exported or int(facts["parameters"]) + GRAPH
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
+            known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED else 0
             yield Tried(
                 name=name,
                 made=command,
                 how=_how(command, made, known),
                 shape=shape,
-                bytes=bytes_,
+                bytes=exported or known_size or int(facts["parameters"]) + GRAPH,
                 before=before,
                 score=score,
                 evaluation=evaluation,

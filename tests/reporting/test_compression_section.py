@@ -144,6 +144,36 @@ def test_a_teacher_that_was_not_trained_and_an_index_that_stays(tmp_path: Path, 
     assert ("passages with the teacher" in section.text) == keep_index
 
 
+def test_a_published_student_has_the_size_of_its_graph(tmp_path: Path) -> None:
+    """The size that the plan says, not an estimate from the parameters."""
+    work = WorkDirectory(tmp_path)
+    student = works.trained(work, "docs", "general-2m")
+    works.search(work, student, "docs-trial", 80.0)
+    works.search(work, works.export(work, student, "docs"), "docs-search", 79.0)
+    works.plan(
+        work,
+        "docs",
+        works.stage("distill", "docs", student="general-2m"),
+        works.stage("eval-search", "docs-trial", model="docs"),
+        works.stage("export", "docs", model="docs"),
+        works.stage("eval-search", "docs-search", model="exports/docs"),
+    )
+    (tried, _) = table(section_of(work), "Models tried").rows
+    assert tried[2] == "about 2.47 MB"
+
+
+@pytest.mark.parametrize(
+    ("logged", "told"),
+    [
+        (0, "600 queries made from held-out documents, among"),
+        (25, "575 queries made from held-out documents and 25 held-out queries of the log, among"),
+    ],
+)
+def test_the_queries_of_a_log_are_not_said_to_be_made(tmp_path: Path, logged: int, told: str) -> None:
+    work = works.untrained(tmp_path, logged=logged)
+    assert f"Measured on {told}" in section_of(work).text
+
+
 def test_plans_that_are_no_finished_compression_have_no_section(tmp_path: Path) -> None:
     work = works.untrained(tmp_path / "work")
     (plan,) = (work.path / "plans").iterdir()

@@ -10,7 +10,7 @@ from typing import Any
 
 from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
-from sentcompress.evaluation.score import COMPARE, MODEL, Score
+from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
 from sentcompress.numeric import between, gain, number, share, size
 from sentcompress.reporting.candidates import Tried, first_score, int8_bytes, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
@@ -20,6 +20,8 @@ from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
+# The part of the scores of queries that split-documents took from a log.
+LOG = "log"
 # Markers of the models by how they were made, and what the legend calls that.
 MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged")}
 CHOSEN, OTHER = "series2", "series1"
@@ -30,19 +32,27 @@ def section(evidence: Evidence, compression: Compression) -> Section:
     """One compression."""
     tried = list(tried_models(compression))
     exported = tried[-1].evaluation
-    queries, passages = (number(exported.facts[key]) for key in ("queries", "passages"))
+    passages = number(exported.facts["passages"])
     other = evidence.shown(exported.models[COMPARE])
     keep = " Queries are encoded with the model, passages with the teacher." if exported.facts["keep_index"] else ""
     return Section(
         f"compression-{_anchor(compression)}",
         f"Compression: {compression.name}",
-        f"Measured on {queries} queries made from held-out documents, among {passages} passages. Search fidelity is "
+        f"Measured on {_queries(exported)}, among {passages} passages. Search fidelity is "
         f"100 if a search finds the ten results of {other}, in the same order; other results can be as good.{keep}",
         charts=[_models_chart(compression, tried, other), *_vectors_chart(compression)],
         tables=[result_table(evidence, compression), *_tried_tables(compression, tried)],
         protocols=list(_protocols(compression, exported)),
         tables_first=True,
     )
+
+
+def _queries(exported: Evaluation) -> str:
+    """How many queries were made from held-out documents, and how many are from the user's log."""
+    every = exported.facts["queries"]
+    logged = sum(one.count or 0 for one in select(exported.scores, SEARCH_FIDELITY, part=LOG, role=MODEL))
+    made = f"{number(every - logged)} queries made from held-out documents"
+    return f"{made} and {number(logged)} held-out queries of the log" if logged else made
 
 
 def _anchor(compression: Compression) -> str:
