@@ -15,10 +15,12 @@ import runpy
 import selectors
 import signal
 import sys
-import traceback
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
+
+from forks import become
 
 
 class Child:
@@ -31,7 +33,8 @@ class Child:
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self.writing)
-            _be(request, reading, *(os.open(self._file(end), os.O_WRONLY | os.O_CREAT) for end in ("out", "err")))
+            out, err = (os.open(self._file(end), os.O_WRONLY | os.O_CREAT) for end in ("out", "err"))
+            become(partial(_be, request, reading, out, err))
         os.close(reading)
         self.handle = os.pidfd_open(self._pid)
         self._tell("pid", self._pid)
@@ -82,32 +85,21 @@ def serve() -> NoReturn:
                     {"go": Child.go, "kill": Child.kill}[what](children[name])
 
 
-def _be(request: dict[str, Any], *streams: int) -> NoReturn:
+def _be(request: dict[str, Any], *streams: int) -> None:
     """Become the process that was asked for: Python with these arguments, of which the first is -c or -m."""
-    code = 1
-    try:
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-        os.closerange(len(streams), 256)  # also the ends of the pipes of others
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
-        os.environ.update(request["environment"])
-        option, given, *sys.argv[1:] = request["words"]
-        if option == "-m":
-            runpy.run_module(given, run_name="__main__", alter_sys=True)
-        else:
-            sys.argv[0] = option
-            exec(given, {"__name__": "__main__"})
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    finally:
-        if isinstance(sys.exc_info()[1], Exception):
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(len(streams), 256)  # also the ends of the pipes of others
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    os.environ.update(request["environment"])
+    option, given, *sys.argv[1:] = request["words"]
+    if option == "-m":
+        runpy.run_module(given, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[0] = option
+        exec(given, {"__name__": "__main__"})
 
 
 if __name__ == "__main__":

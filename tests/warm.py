@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from forks import become
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_SECONDS = 300.0
@@ -114,10 +116,11 @@ def serve() -> None:
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     for line in sys.stdin:
+        request = json.loads(line)
         pipes = {name: os.pipe() for name in ("stdout", "stderr")}
         child = os.fork()
         if child == 0:
-            _be(json.loads(line), *(writing for _, writing in pipes.values()))
+            become(partial(_be, request, *(writing for _, writing in pipes.values())))
         for _, writing in pipes.values():
             os.close(writing)
         answer = _until_the_end(child, {reading: name for name, (reading, _) in pipes.items()})
@@ -151,39 +154,28 @@ def _until_the_end(child: int, pipes: Mapping[int, str]) -> dict[str, Any]:
     return {"code": code, **{name: text.decode(errors="replace") for name, text in said.items()}}
 
 
-def _be(request: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
+def _be(request: dict[str, Any], stdout: int, stderr: int) -> None:
     """Become the process that was asked for."""
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        for number, stream in enumerate((os.open(os.devnull, os.O_RDONLY), stdout, stderr)):
-            os.dup2(stream, number)
-            os.close(stream)
-        os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
-        os.chdir(request["folder"])
-        _take_environment(request["environment"])
-        sys.path[:0] = request["path"]
-        sys.modules.update(dict.fromkeys(request["without"]))  # type: ignore[arg-type]
-        if request["umask"] is not None:
-            os.umask(request["umask"])
-        if request["file_size"] is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_size"],) * 2)
-        sys.argv = [MODULE, *request["words"]]
-        if request["code"] is None:
-            runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
-        else:
-            exec(request["code"], {"__name__": "__main__"})
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    finally:
-        if isinstance(sys.exc_info()[1], Exception):
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    os.setpgid(0, 0)
+    for number, stream in enumerate((os.open(os.devnull, os.O_RDONLY), stdout, stderr)):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    os.chdir(request["folder"])
+    _take_environment(request["environment"])
+    sys.path[:0] = request["path"]
+    sys.modules.update(dict.fromkeys(request["without"]))  # type: ignore[arg-type]
+    if request["umask"] is not None:
+        os.umask(request["umask"])
+    if request["file_size"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_size"],) * 2)
+    sys.argv = [MODULE, *request["words"]]
+    if request["code"] is None:
+        runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+    else:
+        exec(request["code"], {"__name__": "__main__"})
 
 
 def _take_environment(variables: Mapping[str, str]) -> None:
