@@ -61,14 +61,12 @@ class Params(TrainingOptions):
         Opt(f"{FOR_TEACHER_LAYERS} factorise the token table to this width (as in SimTDE).", minimum=1),
     ] = None
     vocabulary: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep the N most frequent tokens (WordPiece).", minimum=1)
+        int | None, Opt("Keep the N tokens that are most frequent in the sentences (WordPiece).", minimum=1)
     ] = None
     character_count: Annotated[
         int, Opt("With --vocabulary: keep characters with at least N occurrences; 0 keeps all.", minimum=0)
     ] = 0
-    feed_forward: Annotated[
-        int | None, Opt(f"{FOR_TEACHER_LAYERS} keep N neurons in each feed-forward network.", minimum=1)
-    ] = None
+    feed_forward: Annotated[int | None, Opt("Keep N neurons in each feed-forward network.", minimum=1)] = None
     passes: Annotated[
         int, Opt("With --token-dim: reuse the layers N times (weight sharing, as in ALBERT).", minimum=1)
     ] = 1
@@ -118,7 +116,7 @@ class Params(TrainingOptions):
         faults = []
         narrowed = [name for name in ("token_dim", "vocabulary", "feed_forward") if getattr(self, name) is not None]
         if layers is None:
-            names = narrowed + (["passes"] if self.passes > 1 else [])
+            names = [*({"token_dim"} & set(narrowed)), *(["passes"] if self.passes > 1 else [])]
             faults += [f"`{name}` is for `student` teacher:K, not {self.student}" for name in names]
         elif layers == 0:
             given = {"feed_forward": self.feed_forward is not None, "passes": self.passes > 1}

@@ -147,8 +147,8 @@ class CompressionPlan:
             starts = [{"student": name} for name in best]
         start, last = starts[0], f"{self.name}-last"
         yield self._distill(start, self.budget.last, last)
-        if not self.budget.rounds and not self.candidates[0].published:
-            return last
+        if not self.budget.rounds and (self.candidates[0].options or not self.candidates[0].published):
+            return last  # its start is no model that the weights could be averaged with
         mixed = f"{self.name}-mixed"
         yield {"command": "average", "inputs": [last, start["student"]], "weights": list(MIX), "name": mixed}
         yield from map(self._trial, (last, mixed))
@@ -239,7 +239,7 @@ def _at_most(seconds: float) -> dict[str, Any]:
 
 
 def _options_of(candidate: Candidate) -> dict[str, Any]:
-    """The options of `distill` for a candidate. Trained further, it keeps its method, and its rate is no higher."""
+    """The options of `distill` for a candidate."""
     rate = WHOLE_RATE if candidate.whole else PUBLISHED_RATE if candidate.published else RATE
     return {"student": candidate.student, "method": "simtde", **candidate.options, "lr": rate}
 

@@ -1,4 +1,4 @@
-"""The students that a budget of bytes allows: shapes cut from the teacher, and published students.
+"""The students that a budget of bytes allows: published ones, whole or made smaller, and shapes cut from the teacher.
 
 The size of a shape is computed, that of its int8 graph: one byte for each weight of a matrix, four for every other
 parameter. The graphs of `export` are at most 3% larger.
@@ -6,12 +6,12 @@ parameter. The graphs of `export` are at most 3% larger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sentcompress.models.model_files import whole_number
-from sentcompress.published import PUBLISHED
+from sentcompress.models.model_files import read_config, whole_number
+from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
 # Bytes of a graph besides its weights.
@@ -23,9 +23,14 @@ SLACK = 50_000
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
 VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
-# With this vocabulary, of the most frequent tokens of the documents, all other weights of the teacher can stay as they
-# are: search fidelity on three collections was 94, 89 and 85 without any training, and 83, 73 and 70 with 8,000 tokens.
-LEAST_VOCABULARY = 12_000
+# What is left of a published student's neurons.
+NEURONS_LEFT = (1.0, 2 / 3, 1 / 2, 1 / 3)
+# Single characters that occur less often in the documents make room for more words.
+CHARACTER_COUNT = 2
+# The fewest of the documents' most frequent tokens that a published student or all layers of the teacher are cut to.
+# They are 98% to 99% of what SciFact and msmarco_5k consist of; the teacher with only these has a search fidelity of 89
+# on SciFact without any training, and of 94 with 10,000.
+LEAST_VOCABULARY = 8000
 # A budget is used to at least this share: a smaller shape would waste it.
 LEAST_USE = 0.6
 # The options of `distill` that make a table or a layer smaller, in words.
@@ -42,10 +47,10 @@ class Candidate:
 
     Attributes:
         student: what `distill --student` takes, or the teacher's own name.
-        options: the options of `distill` for a shape cut from the teacher.
+        options: the options of `distill` for a shape cut from the teacher or a published student.
         bytes: of its int8 graph.
         untrained: whether it can be used without training: the teacher itself.
-        published: whether it comes with the package.
+        published: whether it comes with the package, or is cut from a student that does.
         whole: whether it has all layers of the teacher, unchanged, and only lacks rare tokens.
     """
 
@@ -57,17 +62,17 @@ class Candidate:
     whole: bool = False
 
     @property
-    def label(self) -> str:
-        letters = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
-        sizes = "".join(f"-{letters[name]}{value}" for name, value in self.options.items() if name in letters)
-        return f"{self.student}{sizes}"
+    def is_good(self) -> bool:
+        """Whether it is close to the teacher before any training."""
+        return self.published or self.whole
 
     @property
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
-        if self.published or self.untrained:
-            return f"{self.student}, a {'published student' if self.published else 'teacher'}"
         parts = [words.format(self.options[name]) for name, words in _SIZES.items() if name in self.options]
+        if self.published or self.untrained:
+            own = f"{self.student}, a {'published student' if self.published else 'teacher'}"
+            return f"{own}, cut to {' and '.join(parts)}" if parts else own
         if self.whole:
             return ", ".join(["all of the teacher's layers", *parts])
         return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts])
@@ -131,6 +136,11 @@ class TeacherSize:
         dense = 0 if self.vector == self.width else self.width * self.vector
         return table + self.positions * narrow + layers * layer + dense + GRAPH
 
+    def tokens_within(self, most: int, neurons: int | None = None) -> int:
+        """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens."""
+        spare = most - self.graph_bytes(neurons=neurons)
+        return min(self.tokens, self.tokens + spare // (self.table or self.width)) // 500 * 500
+
 
 def own_shape(teacher: TeacherSize, name: str) -> Candidate:
     """The teacher itself, as an int8 graph."""
@@ -141,18 +151,13 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
     The teacher without its rare tokens comes first: it needs no training to stay close to the teacher. Then published
-    students, which have been trained for hours. Of the others, one for each number of layers, the one that uses most of
-    the budget.
+    students, which have been trained for hours, as they are or made smaller. Of the others, one for each number of
+    layers, the one that uses most of the budget.
 
     Args:
         with_published: whether the teacher is theirs.
     """
-    ready = [
-        Candidate(name, one.graph_bytes, published=True)
-        for name, one in PUBLISHED.items()
-        if with_published and one.starter and one.graph_bytes <= most
-    ]
-    ready.sort(key=lambda shape: -shape.bytes)
+    ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
     for layers, shape in _cuts(teacher):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
@@ -161,7 +166,31 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
     trimmed = _trimmed(teacher, most)
     of_all_layers = {shape.student for shape in trimmed}
-    return [*trimmed, *ready[:1], *(shape for shape in cut if shape.student not in of_all_layers)][:count]
+    return [*trimmed, *ready, *(shape for shape in cut if shape.student not in of_all_layers)][:count]
+
+
+def _of_published(most: int) -> list[Candidate]:
+    """Published students that fit: cut in their vocabulary alone, whole, and cut in their neurons too."""
+    starters = sorted((one.graph_bytes, name) for name, one in PUBLISHED.items() if one.starter)
+    whole = [Candidate(name, size, published=True) for size, name in starters if size <= most]
+    cut = list(_cut_of_published(most, [name for _, name in starters[len(whole) :]]))
+    trimmed = [shape for shape in cut if "feed-forward" not in shape.options]
+    # A larger student that only lacks rare tokens is better than a smaller one.
+    return [*trimmed, *([] if trimmed else whole[-1:]), *(shape for shape in cut if shape not in trimmed)]
+
+
+def _cut_of_published(most: int, names: Iterable[str]) -> Iterator[Candidate]:
+    """Published students with as many of their neurons as leave room for enough tokens."""
+    for name in names:
+        config = read_config(FOLDER / name)
+        size = TeacherSize.of(config, int(config["hidden_size"]))
+        assert size is not None
+        for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
+            neurons = None if share == 1 else round(share * size.neurons)
+            tokens = size.tokens_within(most, neurons)
+            if tokens >= LEAST_VOCABULARY:
+                yield replace(_cut(size, name, tokens=tokens, neurons=neurons), published=True)
+                break
 
 
 def smallest(teacher: TeacherSize) -> Candidate | None:
@@ -180,26 +209,34 @@ def _cuts(teacher: TeacherSize) -> Iterator[tuple[int, Candidate]]:
                     continue  # a vocabulary so small that rounding made it larger
                 for share in NEURONS:
                     neurons = None if share == 1 else round(share * teacher.neurons)
-                    yield layers, _cut(teacher, layers, token_dim, tokens, neurons)
+                    sizes = {"layers": layers, "token_dim": token_dim, "tokens": tokens, "neurons": neurons}
+                    yield layers, _cut(teacher, f"teacher:{layers}", **sizes)
 
 
 def _trimmed(teacher: TeacherSize, most: int) -> list[Candidate]:
     """The teacher with the largest vocabulary that fits; empty if that is too small."""
-    spare = most - SLACK - teacher.graph_bytes()
-    tokens = min(teacher.tokens, teacher.tokens + spare // (teacher.table or teacher.width)) // 500 * 500
+    tokens = teacher.tokens_within(most - SLACK)
     if tokens < LEAST_VOCABULARY or not (teacher.can_cut and teacher.can_trim):
         return []
-    return [replace(_cut(teacher, teacher.layers, None, tokens, None), whole=True)]
+    return [replace(_cut(teacher, f"teacher:{teacher.layers}", tokens=tokens), whole=True)]
 
 
 def _cut(
-    teacher: TeacherSize, layers: int, token_dim: int | None, tokens: int | None, neurons: int | None
+    model: TeacherSize,
+    student: str,
+    *,
+    layers: int | None = None,
+    token_dim: int | None = None,
+    tokens: int | None = None,
+    neurons: int | None = None,
 ) -> Candidate:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if tokens:
+        given["character-count"] = CHARACTER_COUNT
     if token_dim or neurons:
         given["start"] = "sentences"
-    return Candidate(f"teacher:{layers}", teacher.graph_bytes(layers, token_dim, tokens, neurons), given)
+    return Candidate(student, model.graph_bytes(layers, token_dim, tokens, neurons), given)
 
 
 def _rounded(tokens: float) -> int:

@@ -1,4 +1,7 @@
-"""The shape of a student that is cut from its teacher. Does not import torch, because the command line needs it."""
+"""The shape of a student that is cut from its teacher or another model.
+
+Does not import torch, because the command line needs it.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ STARTS = (WEIGHTS, SENTENCES, RANDOM)
 
 @dataclass(frozen=True)
 class Shape:
-    """The parts of its teacher that a student keeps.
+    """The parts that a student keeps of its teacher, or of the model that it starts from.
 
     Attributes:
-        layers: K, the number of last layers to keep; 0 for token vectors alone (a static student), None for a student
-            that is a separate checkpoint.
-        token_dim: width of a factorised token table; None keeps the teacher's table, or for a static student its width.
+        layers: K, the number of the teacher's last layers to keep; 0 for token vectors alone (a static student), None
+            for all layers of another model.
+        token_dim: width of a factorised token table; None keeps the table, or for a static student its width.
         vocabulary: number of tokens to keep; None keeps all.
         character_count: with a smaller vocabulary, keep characters that occur at least this often; 0 keeps all.
         feed_forward: neurons to keep in each feed-forward network; None keeps all.

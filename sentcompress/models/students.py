@@ -1,4 +1,4 @@
-"""Initial students: the teacher's last layers, made smaller if asked, or another model."""
+"""Initial students: the teacher's last layers or another model, made smaller if asked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InitialStudent:
     Attributes:
         label: the name to show.
         source: the files with its weights; the teacher's for `teacher:K`.
-        shape: the parts of the teacher to keep, for `teacher:K`.
+        shape: the parts to keep: of the teacher for `teacher:K`, otherwise of the model itself.
         pooling: how a checkpoint without modules is pooled.
         new_pooling: how it is pooled instead, see `load_pooled`; `auto`: as `pooling` says.
         trust_remote_code: whether the user allows the model to run its own code.
@@ -93,6 +93,11 @@ class InitialStudent:
             raise InputError(
                 f"{self.source.label} is a static model, from which no student can be cut", "use another teacher"
             )
+        elif shape.vocabulary is not None or shape.feed_forward is not None:
+            raise InputError(
+                f"{self.source.label} is a static model, which cannot be made smaller",
+                "omit `vocabulary` and `feed_forward`",
+            )
         elif shape.start == RANDOM:
             raise InputError(f"{self.source.label} is a static model, which has no random start", "omit `start`")
         encoder.normalize = True
@@ -124,9 +129,11 @@ class InitialStudent:
             counts = counts[kept]
         if shape.static:
             return static_student(encoder.to(device), counts, sample, shape.token_dim, reporter)
+        if shape.layers is not None or shape.feed_forward is not None:
+            layers = encoder.depth if shape.layers is None else shape.layers
+            states, activity = self._watch(encoder, layers, sample, device, reporter)
+            self._cut(encoder, layers, states, activity)
         if shape.layers is not None:
-            states, activity = self._watch(encoder, shape.layers, sample, device, reporter)
-            self._cut(encoder, shape.layers, states, activity)
             # Not every runtime knows them, and a student learns vectors that the teacher made with them.
             encoder.token_weights = None
         if shape.start == RANDOM:

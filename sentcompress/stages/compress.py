@@ -43,8 +43,10 @@ COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
 READING = ("inputs", "queries", "column", "id_column", "text_as", "skip_bad", "seed")
-# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher.
+# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher. In
+# less than so many seconds, a new shape does not catch up with these.
 BESIDE_GOOD, CANDIDATES = 2, 4
+FOR_NEW_SHAPES = 3600.0
 
 
 @dataclass(frozen=True)
@@ -348,8 +350,9 @@ def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: i
         return [own]
     published = found.source.label == EMBEDDED_LABEL
     shapes = fitting(teacher, most, with_published=published, count=CANDIDATES)
-    if shapes and (shapes[0].published or shapes[0].whole):
-        shapes = shapes[:BESIDE_GOOD]
+    if shapes and shapes[0].is_good:
+        enough = read_seconds(params.time) >= FOR_NEW_SHAPES
+        shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]
     if not shapes:
         least = smallest(teacher) or own
         least_is = f"the smallest has {told_shapes([least])}"

@@ -72,14 +72,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:
     """The student, and the model that it is, unless it is made of the teacher's layers."""
     layers = layer_count(params.student)
+    shape = params.part(Shape, layers=layers)
     if layers is None:
         found = _find_start(params, work)
         label = params.student if comes_along(params.student) or params.student in PRESETS else found.source.label
-        start = InitialStudent(label, found.source, Shape(start=params.start), found.pooling)
-        return _as_asked(start, params), found
+        return _as_asked(InitialStudent(label, found.source, shape, found.pooling), params), found
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
-    shape = params.part(Shape, layers=layers)
     return _as_asked(InitialStudent(params.student, find_teacher_of(vectors), shape, pooling), params), None
 
 

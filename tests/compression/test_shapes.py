@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sentcompress.compression.shapes import TeacherSize, fitting, own_shape, smallest
-from sentcompress.published import PUBLISHED
+from sentcompress.compression.shapes import GRAPH, TeacherSize, fitting, own_shape, smallest
+from sentcompress.models.shape import Shape
+from sentcompress.models.sources import resolve
+from sentcompress.models.students import InitialStudent
+from sentcompress.published import FOLDER, PUBLISHED
 
 MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
 
@@ -31,7 +34,7 @@ def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_ow
     assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9))
 
 
-@pytest.mark.parametrize(("most", "tokens"), [(22_000_000, 28_000), (16_000_000, 12_500), (15_000_000, None)])
+@pytest.mark.parametrize(("most", "tokens"), [(22_000_000, 28_000), (16_000_000, 12_500), (14_000_000, None)])
 def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enough(
     most: int, tokens: int | None
 ) -> None:
@@ -39,12 +42,48 @@ def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enou
     assert first.whole == (tokens is not None)
     assert all(not shape.whole for shape in others)
     if tokens:
-        assert (first.student, first.options) == ("teacher:6", {"vocabulary": tokens})
+        assert (first.student, first.options) == ("teacher:6", {"vocabulary": tokens, "character-count": 2})
         assert most - 500 * 384 <= first.bytes <= most
         assert first.described == f"all of the teacher's layers, a vocabulary of {tokens:,} tokens"
         assert "teacher:6" not in {shape.student for shape in others}
     else:
         assert first.student == "general-9m"
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        # Only rare tokens are left out of the next larger one.
+        (2_200_000, [("general-2m", 12_000, None)]),
+        (4_000_000, [("general-5m", 10_000, None)]),
+        (7_000_000, [("general-9m", 10_500, None)]),
+        # It would lose neurons too, or more tokens than it should: the one that fits whole is as promising.
+        (3_000_000, [("general-2m", None, None), ("general-5m", 8_500, 256)]),
+        (5_700_000, [("general-5m", None, None), ("general-9m", 9_500, 1024)]),
+        (10_000_000, [("general-9m", None, None)]),
+        (1_500_000, []),
+    ],
+)
+def test_published_students_are_cut_to_the_budget(
+    most: int, expected: list[tuple[str, int | None, int | None]]
+) -> None:
+    shapes = [shape for shape in fitting(MINILM, most, with_published=True, count=9) if shape.published]
+    found = [(one.student, one.options.get("vocabulary"), one.options.get("feed-forward")) for one in shapes]
+    assert found == expected
+    assert all(shape.bytes <= most for shape in shapes)
+    for shape in shapes:
+        narrowed = {"start": "sentences"} if shape.options.get("feed-forward") else {}
+        assert {**shape.options, **narrowed} == shape.options, "a narrow network starts from the documents"
+
+
+def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
+    """Its parameters are counted where the graph is not made: a byte for each weight of a matrix, else four."""
+    [_, shape] = [one for one in fitting(MINILM, 3_000_000, with_published=True, count=9) if one.published]
+    cut = Shape(vocabulary=8_500, character_count=2, feed_forward=256)
+    student = InitialStudent(shape.student, resolve(str(FOLDER / shape.student)), cut)
+    weights = student.load([["a text of the documents"]]).transformer.named_parameters()
+    size = sum(tensor.numel() * (1 if tensor.dim() == 2 else 4) for _, tensor in weights)
+    assert size == pytest.approx(shape.bytes - GRAPH, rel=0.01)
 
 
 def test_the_graph_of_a_whole_teacher_may_be_somewhat_larger_than_computed() -> None:

@@ -158,6 +158,7 @@ def test_a_size_that_is_not_known() -> None:
         Shape(2, vocabulary=60),
         Shape(1, feed_forward=8),
         Shape(1, 8, passes=3),
+        Shape(vocabulary=60, feed_forward=8),
     ],
 )
 def test_the_size_of_a_student_is_that_of_what_is_loaded(tmp_path: Path, shape: Shape) -> None:

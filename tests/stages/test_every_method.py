@@ -183,8 +183,25 @@ def test_narrower_layers_are_asked_for_by_name(prepared: tuple[WorkDirectory, Pa
     assert student.name.startswith("mse-teacher-2-f6-")
     assert load_model(student.path / "model").config.intermediate_size == 6
     assert student.facts["feed_forward"] == student.parameters["feed_forward"] == 6
-    with pytest.raises(UsageError, match="`feed_forward` is for `student` teacher:K"):
-        Params(method="mse", student="tinybert", feed_forward=6).check()
+
+
+def test_a_finished_student_is_made_smaller(prepared: tuple[WorkDirectory, Path]) -> None:
+    work, dev = prepared
+    first = distill.run(Params(method="mse", student="teacher:2", dev=dev, **SHORT, name="first"), work)
+    asked = Params(
+        student="first", vocabulary=40, character_count=2, feed_forward=6, start="sentences", dev=dev, **SHORT
+    )
+    smaller = distill.run(asked, work)
+    assert smaller.name.startswith("mse-first-v40-c2-f6-sentences")
+    saved = load_model(smaller.path / "model")
+    assert (saved.config.vocab_size, saved.config.intermediate_size, saved.depth) == (40, 6, 2)
+    assert smaller.facts["parameters"] < first.facts["parameters"]
+    assert smaller.facts["dev_before_training"] != first.facts["dev"]
+    assert distill.run(asked, work).digest == smaller.digest
+    with pytest.raises(UsageError, match="`token_dim` is for `student` teacher:K, not first"):
+        replace(asked, token_dim=8).check()
+    with pytest.raises(UsageError, match="`start` sentences is for narrowed parts"):
+        replace(asked, feed_forward=None).check()
 
 
 def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:
