@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.search_texts import DEV_PASSAGES, DEV_WORDS
 
-# Of all the time, the most that embedding, the searches of measuring, and the benchmark may take.
-EMBEDDING, SEARCHES, BENCH = 0.3, 0.2, 0.05
+# Of all the time, the most that embedding, the searches of the quantizer and the export, the benchmark of the export and
+# that of each candidate may take.
+EMBEDDING, SEARCHES, BENCH, RACE = 0.25, 0.12, 0.05, 0.01
 # Seconds of a stage besides its main work: loading, reading, tokenising, writing.
 STAGE = 3.0
 # Stages besides training and the searches of candidates: embedding, quantizer, export, its search, bench.
@@ -48,6 +50,7 @@ class Budget:
         rounds: minutes that each candidate trains for in each round before the last.
         last: minutes that the best trains for.
         passages: that searches are measured among.
+        trial_passages: the same for candidates: as many as checkpoints are scored on, which the teacher has encoded.
         sample: passages that number formats are fitted on.
         benched: sentences of the benchmark.
         benching, racing: the most seconds that the benchmark may take, and that of each candidate.
@@ -65,6 +68,7 @@ class Budget:
     rounds: Sequence[float]
     last: float
     passages: int
+    trial_passages: int
     sample: int
     benched: int
     benching: float
@@ -208,10 +212,11 @@ def _budget(
         rounds=rounds,
         last=last,
         passages=measured.passages,
+        trial_passages=max(LEAST_PASSAGES, min(measured.passages, int(load.dev_passages))),
         sample=measured.sample,
         benched=measured.benched,
         benching=measured.benching,
-        racing=BENCH * seconds / max(1, candidates),
+        racing=RACE * seconds,
         measuring=measured.seconds,
         tight=measured.passages < min(FEWEST_SEARCHED, load.searched),
     )
@@ -244,12 +249,11 @@ class _Measuring:
 def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
     """What can be measured.
 
-    The teacher encodes the passages once, a student for each search: those of the trials, of both ends, of the
-    quantizer and of the export. Each student also encodes the passages that checkpoints are scored on, before it is
-    trained.
+    The teacher encodes the passages once, a student for each search: those of the quantizer and of the export. For the
+    trials and both ends, and before and after its training, a student encodes those that checkpoints are scored on.
     """
     trials = _trials(candidates) if candidates > 1 else 0
-    searches = 1 + STUDENT_COST * (trials + 4 if candidates else 2)
+    searches = 1 + STUDENT_COST * 2
     each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
     allowed = int(SEARCHES * seconds / (searches * passage))
     passages = min(max(allowed, FEWEST_SEARCHED), MOST_SEARCHED)
@@ -263,12 +267,13 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     timed = min(benched, load.texts) * sentence
     timed = _between(min(timed, BENCH * seconds), timed, ease)
     # Each candidate's speed beside the teacher's.
-    racing = raced * LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each
+    racing = raced * min(RACE * seconds, LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each)
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
-    starts = STUDENT_COST * load.dev_passages * (trials + 1 if candidates else 0)
-    work = (searches * searched + STUDENT_COST * fitted + starts) * passage + timed + racing
+    scored = min(passages, load.dev_passages) * (trials + 2) + load.dev_passages * 2 * (trials + 1)
+    by_students = fitted + scored if candidates else fitted
+    work = (searches * searched + STUDENT_COST * by_students) * passage + timed + racing
     return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 

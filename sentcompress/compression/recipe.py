@@ -157,7 +157,8 @@ class CompressionPlan:
 
     def _trial(self, model: str) -> dict[str, Any]:
         """The stage of the evaluation by which students are compared."""
-        return {**self._search(model), "part": DEV, "name": f"{model}-trial"}
+        few = {"max-passages": self.budget.trial_passages}
+        return {**self._search(model), **few, "part": DEV, "name": f"{model}-trial"}
 
     def _timed(self, model: str) -> dict[str, Any]:
         """The stage that measures a candidate's speed and the teacher's, both in torch."""
