@@ -20,8 +20,8 @@ from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
-# For a teacher that only lacks rare tokens, a published student, and a new shape.
-WHOLE_RATE, PUBLISHED_RATE, RATE = 5e-5, 3e-4, 5e-4
+# For a teacher that only lacks rare tokens, for others that are good from the start, and for a new shape.
+WHOLE_RATE, GOOD_RATE, RATE = 5e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     **{name.replace("_", "-"): value for name, value in OF_PUBLISHED.items()},
     "dropout": 0,
@@ -241,7 +241,8 @@ def _at_most(seconds: float) -> dict[str, Any]:
 
 def _options_of(candidate: Candidate) -> dict[str, Any]:
     """The options of `distill` for a candidate."""
-    rate = WHOLE_RATE if candidate.whole else PUBLISHED_RATE if candidate.published else RATE
+    unchanged = candidate.whole and "feed-forward" not in candidate.options
+    rate = WHOLE_RATE if unchanged else GOOD_RATE if candidate.is_good else RATE
     return {"student": candidate.student, "method": "simtde", **candidate.options, "lr": rate}
 
 
