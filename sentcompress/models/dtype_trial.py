@@ -28,6 +28,9 @@ from sentcompress.quantities import counted
 WORTHWHILE = 1.15
 # With fewer rounds, no interval of the median covers 95%; with more, the answer does not change.
 FEWEST, MOST = 6, 24
+# Two rounds decide if both are this factor away from WORTHWHILE, on one side: rounds differ by a tenth (see above).
+# The warm-up is not one of them: first calls take up to twice as long, in either format.
+BEYOND_DOUBT = 1.5
 # Seconds of wall time after which no further round starts.
 LONGEST = 8.0
 COVERAGE = 0.95
@@ -58,9 +61,10 @@ class Speedup:
 
     @property
     def certain(self) -> bool:
-        """Whether the whole interval is on one side of WORTHWHILE."""
+        """Whether the whole interval is on one side of WORTHWHILE; of few rounds, whether all are far on one side."""
         if len(self.ratios) < FEWEST:
-            return False
+            low, high = WORTHWHILE / BEYOND_DOUBT, WORTHWHILE * BEYOND_DOUBT
+            return len(self.ratios) > 1 and (max(self.ratios) <= low or min(self.ratios) >= high)
         low, high = self.interval
         return low >= WORTHWHILE or high < WORTHWHILE
 

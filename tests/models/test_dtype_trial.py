@@ -34,13 +34,30 @@ class Machine:
         )
 
 
-@pytest.mark.parametrize(("bfloat16", "picked"), [(0.5, "bfloat16"), (0.95, "float32"), (30.0, "float32")])
+@pytest.mark.parametrize(("bfloat16", "picked"), [(0.6, "bfloat16"), (0.95, "float32"), (1.25, "float32")])
 def test_a_clear_answer_takes_the_fewest_rounds(bfloat16: float, picked: str) -> None:
     found = Machine(lambda dtype, _: (1.0 if dtype == "float32" else bfloat16) / 100).trial()
     assert (found.dtype, found.certain) == (picked, True)
     assert len(found.ratios) == FEWEST
     assert f"{1 / bfloat16:.2f} times as fast as float32" in found.reason("encodes")
     assert found.reason("encodes").endswith("in 6 rounds)")
+
+
+@pytest.mark.parametrize(("bfloat16", "picked"), [(0.5, "bfloat16"), (3.4, "float32"), (30.0, "float32")])
+def test_an_answer_beyond_doubt_takes_two_rounds(bfloat16: float, picked: str) -> None:
+    """On a machine where bfloat16 is 0.3 times as fast, a round can take a second."""
+    machine = Machine(lambda dtype, _: (1.0 if dtype == "float32" else bfloat16) / 100)
+    found = machine.trial()
+    assert (found.dtype, found.certain, len(found.ratios), len(machine.calls)) == (picked, True, 2, 6)
+    ratio = f"{1 / bfloat16:.2f}"
+    assert found.reason("trains").endswith(f"{ratio} times as fast as float32 ({ratio} to {ratio} in 2 rounds)")
+
+
+def test_slow_first_calls_decide_nothing() -> None:
+    """And neither do they if the first round is disturbed as well."""
+    for slow in (1, 2):
+        found = Machine(lambda dtype, turn, n=slow: 0.02 if dtype == "float32" else 0.1 if turn < n else 0.01).trial()
+        assert (found.dtype, found.certain) == ("bfloat16", True)
 
 
 def test_rounds_that_were_disturbed_are_outvoted() -> None:
