@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.search_texts import DEV_PASSAGES, DEV_WORDS
 
-# Of all the time, the most that embedding, the searches of quantizer and export, the benchmark of the export and that of
-# each candidate may take.
+# Of all the time, the most that embedding, the searches of quantizer and export, the benchmark of the export and
+# that of each candidate may take.
 EMBEDDING, SEARCHES, BENCH, RACE = 0.25, 0.12, 0.05, 0.01
 # Seconds of a stage besides its main work: loading, reading, tokenising, writing.
 STAGE = 3.0

@@ -91,9 +91,9 @@ def as_far_as(function: str, params: Params, work: WorkDirectory) -> None:
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    result = run(asked(documents, teacher, max_bytes="170kB"), work, Reporter())
+    result = run(asked(documents, teacher, max_bytes="120kB"), work, Reporter())
     assert result.verdict is not None
-    assert result.verdict.bytes <= 1.2 * 170_000
+    assert result.verdict.bytes <= 1.2 * 120_000
     assert result.verdict.vector_bytes <= 16
     assert 0 < result.verdict.fidelity <= 100
     assert "instead of" in result.verdict.sentence
@@ -112,14 +112,14 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert of_export["first_result_found"] == result.verdict.first_found
     digest = work.get("exports", "docs").digest
     notes = Listener()
-    again = run(asked(documents, teacher, max_bytes="170kB"), work, notes)
+    again = run(asked(documents, teacher, max_bytes="120kB"), work, notes)
     assert again.verdict == result.verdict
     assert work.get("exports", "docs").digest == digest
     assert f"using the plan {result.recipe}" in notes.notes
     assert compress.FRESH in notes.notes
     with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
-        run(asked(documents, teacher, max_bytes="170kB", vector_bytes=8), work, Reporter())
-    misspelt = replace(asked(documents, teacher, max_bytes="170kB"), inputs=("docs.jsnl",), name="docs")
+        run(asked(documents, teacher, max_bytes="120kB", vector_bytes=8), work, Reporter())
+    misspelt = replace(asked(documents, teacher, max_bytes="120kB"), inputs=("docs.jsnl",), name="docs")
     with pytest.raises(UsageError, match="a plan for another request: `inputs` changed") as refused:
         run(misspelt, work, Reporter())
     assert refused.value.alternatives[0] == "check the path: there is no file or folder docs.jsnl here"
@@ -159,7 +159,7 @@ def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
     tmp_path: Path, documents: Path
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = asked(documents, make_tiny_model(tmp_path / "teacher", layers=3), max_bytes="170kB", dry_run=True)
+    params = asked(documents, make_tiny_model(tmp_path / "teacher", layers=3), max_bytes="120kB", dry_run=True)
     finished = set()
     for time in ("1s", "1.1s"):
         with pytest.raises(UsageError, match="too short"):
@@ -189,7 +189,7 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    params = asked(documents, teacher, max_bytes="170kB", vector_bytes=None, keep_index=True, time="2s")
+    params = asked(documents, teacher, max_bytes="120kB", vector_bytes=None, keep_index=True, time="2s")
     with monkeypatch.context() as patched:
         patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stopped)
         with pytest.raises(StoppedError) as raised:
@@ -256,9 +256,9 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     least = str(found.value.hint).split("allow `max_bytes` ")[1]
     assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
-        run(asked(documents, teacher, max_bytes="170kB", time="1s"), work, Reporter())
+        run(asked(documents, teacher, max_bytes="120kB", time="1s"), work, Reporter())
     least = str(found.value.hint).removeprefix("allow `time` ")
-    assert not run(asked(documents, teacher, max_bytes="170kB", time=least, dry_run=True), work).verdict
+    assert not run(asked(documents, teacher, max_bytes="120kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, Reporter())
 
@@ -270,7 +270,7 @@ def test_files_that_cannot_be_read_are_skipped_if_that_is_asked_for(tmp_path: Pa
     folder.mkdir()
     documents.rename(folder / "docs.jsonl")
     (folder / "picture.txt").write_bytes(b"\x00\x01\xff" * 100)
-    params = asked(folder, teacher, max_bytes="170kB", dry_run=True)
+    params = asked(folder, teacher, max_bytes="120kB", dry_run=True)
     with pytest.raises(InputError, match=r"picture.txt is a binary file"):
         run(params, work)
     result = run(replace(params, skip_bad=True), work)
@@ -338,7 +338,7 @@ def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) 
 
 def test_another_teacher_in_the_same_folder_is_planned_for_again(tmp_path: Path, documents: Path) -> None:
     work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "teacher", layers=3)
-    params = asked(documents, teacher, max_bytes="170kB", time="2s")
+    params = asked(documents, teacher, max_bytes="120kB", time="2s")
     as_far_as("teacher_embed._Embedding.whole", params, work)
     first = read_plan(work.path / "plans" / "docs.toml")
     make_tiny_model(teacher, layers=2)
@@ -451,12 +451,12 @@ def test_a_plan_for_a_teacher_of_the_work_directory_is_found_after_a_move(tmp_pa
     models = [str(make_tiny_model(tmp_path / name, layers=3, seed=seed)) for seed, name in enumerate(("one", "two"))]
     here = WorkDirectory(tmp_path / "here" / "work")
     big = average.run(average.Params(inputs=tuple(models), name="big"), here, Reporter())
-    planned = run(asked(documents, big.path, max_bytes="170kB", dry_run=True), here, Reporter())
+    planned = run(asked(documents, big.path, max_bytes="120kB", dry_run=True), here, Reporter())
     assert str(here.path) not in planned.recipe.read_text(encoding="utf-8")
     (tmp_path / "there").mkdir()
     there = WorkDirectory(shutil.move(here.path, tmp_path / "there" / "else"))
     for teacher in ("big", "students/big", str(there.path / "students" / "big")):
         notes = Listener()
-        again = run(replace(asked(documents, big.path, max_bytes="170kB", dry_run=True), teacher=teacher), there, notes)
+        again = run(replace(asked(documents, big.path, max_bytes="120kB", dry_run=True), teacher=teacher), there, notes)
         assert f"using the plan {again.recipe}" in notes.notes
         assert again.plan == planned.plan
