@@ -90,15 +90,17 @@ def as_far_as(function: str, params: Params, work: WorkDirectory) -> None:
 
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
-    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    result = run(asked(documents, teacher, max_bytes="120kB"), work, Reporter())
+    teacher = make_tiny_model(tmp_path / "teacher", layers=2)
+    params = asked(documents, teacher, max_bytes="81kB", time="3s")
+    result = run(params, work, Reporter())
     assert result.verdict is not None
-    assert result.verdict.bytes <= 1.2 * 120_000
+    assert result.verdict.bytes <= 1.2 * 81_000
     assert result.verdict.vector_bytes <= 16
     assert 0 < result.verdict.fidelity <= 100
     assert "instead of" in result.verdict.sentence
     assert (Path(result.verdict.export) / "modules.json").is_file()
-    assert work.find("students", "docs-1-1") is not None, "candidates were tried"
+    tried = {name for name in work.names("students") if name.startswith("docs-1-")}
+    assert tried >= {"docs-1-1", "docs-1-2"}, "candidates were tried"
     assert result.report is not None
     page = result.report.read_text(encoding="utf-8")
     assert result.verdict.sentence.replace(" ", "") in page.replace("\u00a0", " ").replace(" ", "").replace(
@@ -112,14 +114,14 @@ def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(t
     assert of_export["first_result_found"] == result.verdict.first_found
     digest = work.get("exports", "docs").digest
     notes = Listener()
-    again = run(asked(documents, teacher, max_bytes="120kB"), work, notes)
+    again = run(params, work, notes)
     assert again.verdict == result.verdict
     assert work.get("exports", "docs").digest == digest
     assert f"using the plan {result.recipe}" in notes.notes
     assert compress.FRESH in notes.notes
     with pytest.raises(UsageError, match=r"a plan for another request: `vector_bytes` changed"):
-        run(asked(documents, teacher, max_bytes="120kB", vector_bytes=8), work, Reporter())
-    misspelt = replace(asked(documents, teacher, max_bytes="120kB"), inputs=("docs.jsnl",), name="docs")
+        run(replace(params, vector_bytes=8), work, Reporter())
+    misspelt = replace(params, inputs=("docs.jsnl",), name="docs")
     with pytest.raises(UsageError, match="a plan for another request: `inputs` changed") as refused:
         run(misspelt, work, Reporter())
     assert refused.value.alternatives[0] == "check the path: there is no file or folder docs.jsnl here"
@@ -188,8 +190,8 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
     tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
-    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
-    params = asked(documents, teacher, max_bytes="120kB", vector_bytes=None, keep_index=True, time="2s")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=2)
+    params = asked(documents, teacher, max_bytes="81kB", vector_bytes=None, keep_index=True, time="2s")
     with monkeypatch.context() as patched:
         patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stopped)
         with pytest.raises(StoppedError) as raised:
@@ -346,7 +348,7 @@ def test_another_teacher_in_the_same_folder_is_planned_for_again(tmp_path: Path,
     dry = run(replace(params, dry_run=True), work, notes)
     assert f"{teacher} has changed since {dry.recipe} was made" in notes.warnings
     assert read_plan(dry.recipe) == first, "a dry run replaces nothing"
-    as_far_as("distill.run", params, work)
+    as_far_as("export.run", params, work)  # this teacher fits as it is
     plan = read_plan(dry.recipe)
     assert plan is not None
     assert "3 of the teacher's layers" in "".join(dry.plan)

@@ -261,6 +261,16 @@ def test_dropout_is_drawn_anew_for_every_batch_and_once_for_both_of_its_passes(t
     assert not any(torch.allclose(drawn[i], drawn[j]) for i in range(4) for j in range(i))
 
 
+def test_on_the_cpu_a_step_seeds_no_other_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each kind of device that is not there, torch would format a stack trace."""
+    training = make_training(tmp_path, make_method(MSE), [[0, 1, 2]] * 2, dropout=0.3)
+    seeded: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    training.run()
+    assert training.progress.step == 2
+    assert seeded == []
+
+
 class CutOffError(Exception):
     """Raised in the middle of a run."""
 
