@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,15 @@ from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
 from sentcompress.cli.search import _shown
+from sentcompress.commands.search import COMMAND
 from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
 from sentcompress.stages import search as stage
 from sentcompress.stages.search import INDEX, Params, Result, run
 from sentcompress.store import WorkDirectory
+from sentcompress.store.locking import locked
 
 pytest.importorskip("faiss")
 TEXTS = make_sentences(700, seed=11)
@@ -123,6 +127,81 @@ def test_models_of_the_same_name_have_indexes_of_their_own(work: WorkDirectory, 
         *("indexes/docs-X-model", "indexes/docs-X-model-X", "indexes/docs-X-model-X"),
     ]
     assert len(set(made.values())) == len(work.names("indexes")) == 6
+
+
+@pytest.fixture
+def of_one_name(tmp_path: Path, tiny_model: Path) -> list[dict[str, str]]:
+    """Options of two searches of different collections whose indexes would get the same name."""
+    for folder, text in (("a", TEXTS[0]), ("b", TEXTS[1])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "docs.txt").write_text(f"{text}\n", encoding="utf-8")
+    return [{"collection": str(tmp_path / folder / "docs.txt"), "model": str(tiny_model)} for folder in "ab"]
+
+
+def own_answers(work: WorkDirectory, of_one_name: list[dict[str, str]]) -> bool:
+    """Whether each of two searches has an index of its own, the first one that of the plain name."""
+    found = [search(work.looking(), "a dog", **one) for one in of_one_name]
+    assert [one.answers[0].results[0]["text"] for one in found] == TEXTS[:2]
+    return found[0].index == "indexes/docs-tiny-model" != found[1].index
+
+
+def test_an_unfinished_index_of_another_collection_is_kept(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = of_one_name
+    with interrupted(stage, "build_index"):
+        search(work, **first)
+    search(work, **second)
+    monkeypatch.setattr(stage._Search, "_spool", None)
+    search(work, **first)
+    assert own_answers(work, of_one_name)
+
+
+def test_a_collection_is_searched_while_another_of_its_name_is_indexed(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def building(*given: Any) -> Any:
+        monkeypatch.undo()
+        search(work, **of_one_name[1])
+        return stage.build_index(*given)
+
+    monkeypatch.setattr(stage, "build_index", building)
+    search(work, **of_one_name[0])
+    assert own_answers(work, of_one_name)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_two_searches_that_choose_one_name_at_once_do_not_replace_each_other(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    """The other search takes the name after this one has chosen it; if `busy`, it holds the lock for long."""
+    build = WorkDirectory.build
+
+    def taken(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        search(work, **of_one_name[0])
+        if busy:
+            raise BusyError("the other search holds the lock", "wait")
+        return build(*given, **options)
+
+    monkeypatch.setattr(WorkDirectory, "build", taken)
+    search(work, **of_one_name[1])
+    assert own_answers(work, of_one_name)
+
+
+def test_the_same_index_is_waited_for(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
+    asked = {"collection": str(collection), "model": str(tiny_model)}
+    name = search(work, **asked).index
+    lock = work.path / "indexes" / f".{name.removeprefix('indexes/')}.lock"
+    with locked(lock, name), pytest.raises(BusyError) as caught:
+        search(work, **asked)
+    assert "use `wait` 30m" in caught.value.alternatives
+    with ThreadPoolExecutor(1) as pool:
+        with locked(lock, name):
+            found = pool.submit(COMMAND.run, Params(device="cpu", wait="1m", **asked), work, Listener())  # type: ignore[arg-type]
+            time.sleep(2.5)
+            assert not found.done()
+        assert found.result(timeout=60).index == name
 
 
 def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(
