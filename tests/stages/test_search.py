@@ -9,6 +9,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ from listening import Listener
 from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 from sentcompress.cli.main import _run
-from sentcompress.cli.search import _shown
+from sentcompress.cli.search import _shown, show
 from sentcompress.commands.search import COMMAND
 from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
 from sentcompress.stages import search as stage
-from sentcompress.stages.search import INDEX, Params, Result, run
+from sentcompress.stages.search import INDEX, Answer, Params, Result, run
 from sentcompress.store import WorkDirectory
 from sentcompress.store.locking import locked
 
@@ -282,6 +285,23 @@ def test_two_models_side_by_side(
     assert out.count("Searched the ") == 1, "once for all queries"
     assert "d3: " in out
     assert QUERIES[0] in " ".join(out.split())
+
+
+def test_on_a_narrow_terminal_each_of_two_models_has_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [{"rank": 1, "id": f"{model}1", "text": "a " * 50, "score": 0.5, "other_rank": None} for model in "ab"]
+    answers = [Answer("a query", results[:1], results[1:])]
+    found = Result("docs", 9, "first", "second", "indexes/docs-first", answers)
+    for columns, tables in ((60, 2), (99, 2), (100, 1)):
+        monkeypatch.setattr(render, "stdout", partial(render.Console, width=columns))
+        show(found, Call(None, Path("work")))
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        heads = [line for line in lines if line[:1] == ["rank"]]
+        sides = [[model, "other", "rank"] for model in ("first", "second")]
+        assert heads == ([["rank", *side] for side in sides] if tables == 2 else [["rank", *sides[0], *sides[1]]])
+        assert lines.count(["a", "query"]) == 1
+        assert len([line for line in lines if "a1:" in line or "b1:" in line]) == tables
 
 
 def test_a_repeated_query_is_answered_once(
