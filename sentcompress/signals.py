@@ -32,7 +32,8 @@ else:
     import _signal as signal  # the C module behind `signal`, which imports faster
 
 SIGINT = signal.SIGINT
-GO_ON = "run the same command again; finished parts are kept"
+# Said where it is not known whether the command keeps parts of a result.
+GO_ON = "run the same command again; finished results are kept"
 # The message and the exit code for each signal.
 ENDS: dict[int, tuple[str, int]] = {
     SIGINT: ("interrupted", INTERRUPTED),

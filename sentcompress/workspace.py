@@ -196,7 +196,10 @@ def read_vectors(path: str | os.PathLike[str]) -> StoredVectors:
 
 
 def _directory(path: str | os.PathLike[str] | None) -> WorkDirectory:
-    return WorkDirectory(Path(_path(path or os.environ.get("SENTCOMPRESS_WORK") or DEFAULT_WORK, "work")))
+    named = _path(path or os.environ.get("SENTCOMPRESS_WORK") or DEFAULT_WORK, "work")
+    if not named.strip():
+        raise UsageError("`work`, or SENTCOMPRESS_WORK, must not be blank", "name a folder, or leave both out")
+    return WorkDirectory(Path(named))
 
 
 def _path(given: object, name: str) -> str:

@@ -57,6 +57,14 @@ def test_while_the_commands_are_put_together(sent: signal.Signals, tmp_path: Pat
     assert outcome(START + code % sent, tmp_path, "status") == told(sent)
 
 
+def test_before_the_command_has_begun_no_part_is_said_to_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A line.\n")
+    code = "import typer; typer.main.get_command = lambda app: send(15); main()"
+    _, said = outcome(START + code, tmp_path, "encode", "a.txt", "-o", "x.npy")
+    assert "run the same command again" in said
+    assert "part" not in said
+
+
 WORK = """
 from sentcompress.stages import status
 def run(*_):

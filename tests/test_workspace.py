@@ -109,6 +109,11 @@ def test_the_work_directory_comes_from_the_environment(monkeypatch: pytest.Monke
     monkeypatch.setenv("SENTCOMPRESS_WORK", "/elsewhere")
     assert repr(Workspace()) == "Workspace('/elsewhere')"
     assert repr(Workspace("here")) == "Workspace('here')"
+    with pytest.raises(UsageError, match="must not be blank"):
+        Workspace(" ")
+    monkeypatch.setenv("SENTCOMPRESS_WORK", "\t")
+    with pytest.raises(UsageError, match="must not be blank"):
+        Workspace()
 
 
 def test_a_model_encodes_what_the_folder_encodes(tiny_model: Path, sentences: list[str]) -> None:

@@ -128,8 +128,10 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
     Args:
         values: the options by field, as typer read them; None and empty lists are not given.
     """
-    if not work:
-        raise UsageError(f"{command.name}: --work must not be empty", "name a folder, or leave --work out")
+    if not work.strip():
+        raise UsageError(
+            f"{command.name}: --work, or SENTCOMPRESS_WORK, must not be blank", "name a folder, or leave both out"
+        )
     call = Call(options_of(command, values), Path(work))
     launch = find_launch()
     first = launch is None or launch.number == 0

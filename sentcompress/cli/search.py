@@ -13,6 +13,8 @@ from sentcompress.stages.search import Answer, Result
 
 # Characters of a text that are shown; fewer with two models side by side.
 SHOWN, SHOWN_BESIDE = 160, 60
+# On a narrower terminal, the results of two models are one below the other.
+WIDTH_OF_TWO = 100
 
 
 def document(found: Result, call: Call) -> dict[str, Any]:
@@ -41,11 +43,15 @@ def show(found: Result, call: Call) -> None:
 
 def _show_both(found: Result, answer: Answer) -> None:
     """Show both models side by side; a result that the other model ranks differently is marked with its rank there."""
-    rows = [
-        [str(rank), *_cells(answer.results, rank), *_cells(answer.compared, rank)]
-        for rank in range(1, max(len(answer.results), len(answer.compared)) + 1)
-    ]
-    render.print_table(("rank", found.model, "other rank", str(found.compare), "other rank"), rows, answer.query)
+    sides = [(found.model, answer.results), (str(found.compare), answer.compared)]
+    beside = render.stdout().width >= WIDTH_OF_TWO
+    for place, shown in enumerate([sides] if beside else [[side] for side in sides]):
+        rows = [
+            [str(rank), *(cell for _, results in shown for cell in _cells(results, rank))]
+            for rank in range(1, max(len(results) for _, results in shown) + 1)
+        ]
+        columns = [column for label, _ in shown for column in (label, "other rank")]
+        render.print_table(("rank", *columns), rows, None if place else answer.query)
     same = sum(one["other_rank"] == one["rank"] for one in answer.results)
     both = sum(one["other_rank"] is not None for one in answer.results)
     render.print_text(f"{both} of {len(answer.results)} results are found by both models, {same} at the same rank.")

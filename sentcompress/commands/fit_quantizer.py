@@ -53,5 +53,5 @@ COMMAND = Command(
     Params,
     "Choose how vectors are stored within --vector-bytes. It tries number formats and numbers of dimensions.",
     makes="quantizers",
-    version=5,  # intervals over documents
+    version=6,  # the protocol names the part of the queries
 )

@@ -6,7 +6,18 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Compare, Device, Dtype, Hub, IdColumn, IndexOptions, Model, SkipBad, no_file
+from sentcompress.commands.shared import (
+    Compare,
+    Device,
+    Dtype,
+    Hub,
+    IdColumn,
+    IndexOptions,
+    Model,
+    SkipBad,
+    Wait,
+    no_file,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +68,7 @@ class Params(IndexOptions, Hub):
     ] = False
     skip_bad: SkipBad = False
     force: Annotated[bool, Opt("Build the index again.", affects="run")] = False
+    wait: Wait = None
     device: Device = "auto"
     dtype: Dtype = "float32"
 

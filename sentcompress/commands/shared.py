@@ -21,6 +21,16 @@ NEWEST_STUDENT = "the newest student"
 # Of the option `name`, so that a recipe with a wrong one is refused before it runs.
 READ_NAME = "sentcompress.store.names:read_name"
 
+Wait = Annotated[
+    str | None,
+    Opt(
+        "How long to wait if another process is making the same result, such as 30m or 2h.",
+        metavar="TIME",
+        affects="run",
+        reads="sentcompress.quantities:read_seconds",
+        default="fail at once",
+    ),
+]
 Model = Annotated[str | None, Opt(f"Model: {A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
 Revision = Annotated[str | None, Opt("Revision of a hub model: a branch, tag or commit.", default="the newest")]
@@ -121,16 +131,7 @@ class Named(Options):
     force: Annotated[
         bool, Opt("Rerun even if up to date, and replace a result made with other options.", affects="run")
     ] = False
-    wait: Annotated[
-        str | None,
-        Opt(
-            "How long to wait if another process is making the same result, such as 30m or 2h.",
-            metavar="TIME",
-            affects="run",
-            reads="sentcompress.quantities:read_seconds",
-            default="fail at once",
-        ),
-    ] = None
+    wait: Wait = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,7 @@ class PlanFile:
         told: the plan in words, one line each.
         stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
         documents, teacher: digests of what it was made for; empty if planning did not end.
+        replaced: references of results of the plans that it replaced, which it makes no more.
     """
 
     request: Mapping[str, Any]
@@ -61,11 +62,12 @@ class PlanFile:
     stages: Sequence[Mapping[str, Any]] | None
     documents: str = ""
     teacher: str = ""
+    replaced: Sequence[str] = ()
 
     @property
     def head(self) -> str:
         """The first line of the file."""
-        said = {name: getattr(self, name) for name in ("request", "seconds", *_TEXTS)}
+        said = {name: getattr(self, name) for name in ("request", "seconds", "replaced", *_TEXTS)}
         # JSON escapes all control characters but this one, and TOML allows none in comments.
         return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
@@ -79,6 +81,10 @@ class PlanFile:
             if kind := find_command(stage["command"]).makes:
                 trains = 60 * stage.get("max-minutes", 0) if kind == STUDENTS else 0
                 yield Planned(number, kind, stage["name"], trains)
+
+    def references(self) -> list[str]:
+        """References of its results, and of those of the plans that it replaced."""
+        return [*self.replaced, *(f"{one.kind}/{one.name}" for one in self.results())]
 
     def is_begun(self, work: WorkDirectory) -> bool:
         """Whether a stage is finished, not counting the documents, which planning already reads."""
@@ -130,15 +136,15 @@ def read_plan(path: Path) -> PlanFile | None:
         first, *rest = path.read_text(encoding="utf-8").split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
         request, seconds = head["request"], head["seconds"]
-        texts = {name: head[name] for name in _TEXTS}
+        texts, replaced = {name: head[name] for name in _TEXTS}, head.get("replaced", [])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(request, dict) or not (seconds is None or _is_time(seconds)):
         return None
-    if not all(isinstance(text, str) for text in texts.values()):
+    if not isinstance(replaced, list) or not all(isinstance(text, str) for text in (*texts.values(), *replaced)):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
-    return PlanFile(request, seconds, told=told, stages=_stages("\n".join(rest)), **texts)
+    return PlanFile(request, seconds, told=told, stages=_stages("\n".join(rest)), replaced=replaced, **texts)
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:
@@ -163,7 +169,7 @@ def _is_time(value: Any) -> bool:
     return isinstance(value, int | float) and at_least(value, 0) and at_most(value, _LONGEST)
 
 
-def begun_plan(name: str, request: Mapping[str, Any], since: str) -> str:
+def begun_plan(name: str, request: Mapping[str, Any], since: str, replaced: Sequence[str] = ()) -> str:
     """The placeholder for a plan that is being made: a recipe without stages."""
-    head = PlanFile(request, None, since, (), ()).head
+    head = PlanFile(request, None, since, (), (), replaced=replaced).head
     return f"{head}\ntitle = {json.dumps(f'{name}: not planned yet')}\nstage = []\n"

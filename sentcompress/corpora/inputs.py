@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -38,7 +37,7 @@ from sentcompress.corpora.document_files import (
 from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, read_table
-from sentcompress.corpora.records import Record
+from sentcompress.corpora.records import Record, find_layout
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.models.sources import HUB_PREFIX
@@ -187,17 +186,17 @@ def _check_local(
             files.append(source)
     need_columns(files, names, options)
     if options.split != ReadOptions.split and not any(_has_splits(one, options) for one in files):
-        raise InputError(
-            f"`split`: {names} is not a data set of the hub, and has no rows with a split", "leave out `split`"
-        )
+        why = "the column split of documents is ignored" if options.documents else "has no rows with a split"
+        raise InputError(f"`split`: {names} is not a data set of the hub, and {why}", "leave out `split`")
 
 
 def _has_splits(readable: Readable, options: ReadOptions) -> bool:
-    """Whether a table has a column of splits; if columns are named, all of its rows are read."""
+    """Whether a table has a column of splits that is read: not if columns are named, and not of documents."""
     if options.columns or not is_table(readable, options.format):
         return False
     rows = read_table(readable, options.format, BadRecords(skip=True))
-    return any("split" in row for _, row in islice(rows, 1))
+    first = next((list(row) for _, row in rows), [])
+    return "split" in first and not (options.documents and find_layout(as_source(readable).name, first, ()).document)
 
 
 def _is_pipe(name: str) -> bool:

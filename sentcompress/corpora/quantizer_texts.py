@@ -26,6 +26,7 @@ class FittingTexts:
 
     Attributes:
         train: texts like those that will be stored.
+        part: of the held-out queries, if they are those of documents; empty if they are sentences.
         others: titles and queries, for the principal axes where `train` has fewer texts than the model has dimensions.
     """
 
@@ -33,6 +34,7 @@ class FittingTexts:
     held_out: SearchTexts
     inputs: Mapping[str, str]
     others: tuple[str, ...] = ()
+    part: str = ""
 
 
 def from_documents(
@@ -51,7 +53,7 @@ def from_documents(
         raise InputError(f"{artifact.reference} has no training passages", "split the documents again")
     room = sample - len(train)
     others = sample_texts(_training_texts(artifact.path / TRAIN, (TITLE, QUERY)), room, seed).texts if room else ()
-    return FittingTexts(train, held_out, source.inputs, others)
+    return FittingTexts(train, held_out, source.inputs, others, DEV)
 
 
 def from_sentences(

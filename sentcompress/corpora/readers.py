@@ -42,6 +42,7 @@ class ReadOptions:
         format: one of FORMATS for all of them; None to tell it from name and content.
         columns: those with sentences; empty for a known layout.
         id_column: the column with the ids of documents; None to find it by name.
+        documents: whether rows are read as documents, and those with a text of their own are taken from any split.
         joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
         domain: the column with the domain of each row.
@@ -55,6 +56,7 @@ class ReadOptions:
     joined: bool = False
     text_as: str | None = None
     id_column: str | None = None
+    documents: bool = False
 
 
 def read_records(

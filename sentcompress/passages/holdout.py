@@ -1,6 +1,7 @@
 """Which documents are held out, and which training passages are searched beside them: decided by hashes of the texts.
 
-The hashes take eight bytes for each document and each passage; nothing else is kept of them.
+Two hashes are kept of each document and each passage, 16 bytes: its likeness, by which repeated ones are found, and its
+mark, by which documents and passages are drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.passages.scan import Unit
-from sentcompress.passages.words import mark
+from sentcompress.passages.words import mark, mark_and_likeness
 
 # Held out by default: this share, at least and at most so many, and never more than a quarter of the documents.
 DEFAULT_SHARE = 0.05
@@ -31,15 +32,15 @@ class Choice:
     """What is held out.
 
     Attributes:
-        first: [units] whether a unit is the first with its words; the others are dropped.
+        first: [units] whether a unit is the first of those that are alike; the others are dropped.
         held: [units] whether it is held out.
         dev: [units] whether it is held out and its queries belong to the part dev, as those of every other held-out
             unit do by the order of the hashes; the queries of the others belong to the part test.
         repeated_ids: [units] whether another unit has the same id, or would have it once ids are told apart by `~` and
             a number.
-        held_passages: the marks of the passages of held-out units.
-        sampled: the marks of the training passages that belong to the held-out collection.
-        distinct_passages: the number of passages with words of their own.
+        held_passages: the likenesses of the passages of held-out units.
+        sampled: the likenesses of the training passages that belong to the held-out collection.
+        distinct_passages: the number of passages with different likenesses.
     """
 
     first: npt.NDArray[np.bool_]
@@ -59,26 +60,24 @@ class Choice:
 def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -> Choice:
     """Choose the held-out units, and training passages that fill their collection up to `corpus` passages.
 
-    Units with the same words are one. A training passage with the words of a held-out one is not taken.
+    Units that are alike are one. A training passage that is like a held-out one is not taken.
 
     Args:
         share: of the distinct units; None for the default.
     """
-    marks, ids, stems, passages, counts = array("Q"), array("Q"), array("Q"), array("Q"), array("q")
+    ids, stems, counts = array("Q"), array("Q"), array("q")
+    whole, passages = Drawing(), Drawing()
     for unit in units:
-        marks.append(mark(unit.text, seed))
+        whole.add(unit.text, seed)
         ids.append(mark(unit.id, 0))
         stems.append(mark(NUMBERED.sub("", unit.id), 0))
-        passages.extend(mark(text, seed) for text in unit.passages)
+        for text in unit.passages:
+            passages.add(text, seed)
         counts.append(len(unit.passages))
-    whole = _marks(marks)
-    distinct, places = np.unique(whole, return_index=True)
-    first = np.zeros(len(whole), np.bool_)
-    first[places] = True
-    chosen = distinct[: held_out(len(distinct), share)]
-    held, dev = np.isin(whole, chosen), np.isin(whole, chosen[1::2])
-    every = _marks(passages)
-    held_passages, sampled = _passages(every, np.frombuffer(counts, np.int64), first, held, corpus)
+    alike, first, drawn = whole.likenesses, whole.first(), whole.drawn()
+    chosen = drawn[: held_out(len(drawn), share)]
+    held, dev = np.isin(alike, chosen), np.isin(alike, chosen[1::2])
+    held_passages, sampled = _passages(passages, np.frombuffer(counts, np.int64), first, held, corpus)
     return Choice(
         *(
             first,
@@ -88,8 +87,42 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
             frozenset(held_passages.tolist()),
             frozenset(sampled.tolist()),
         ),
-        distinct_passages=len(np.unique(every)),
+        distinct_passages=len(np.unique(passages.likenesses)),
     )
+
+
+class Drawing:
+    """The hashes of texts: which of them are alike, and a random order of those that are not."""
+
+    def __init__(self) -> None:
+        self._marks, self._likenesses = array("Q"), array("Q")
+
+    def add(self, text: str, seed: int) -> None:
+        """Add a text."""
+        number, alike = mark_and_likeness(text, seed)
+        self._marks.append(number)
+        self._likenesses.append(alike)
+
+    @property
+    def likenesses(self) -> Marks:
+        """[texts] The likeness of each text."""
+        return _marks(self._likenesses)
+
+    def first(self) -> npt.NDArray[np.bool_]:
+        """[texts] Whether a text is the first of those that are alike."""
+        first = np.zeros(len(self._likenesses), np.bool_)
+        first[np.unique(self.likenesses, return_index=True)[1]] = True
+        return first
+
+    def drawn(self, of: npt.NDArray[np.bool_] | None = None) -> Marks:
+        """The distinct likenesses in random order.
+
+        Args:
+            of: [texts] which texts are to be drawn from; None for all.
+        """
+        places = np.arange(len(self._marks)) if of is None else np.flatnonzero(of)
+        distinct, first = np.unique(self.likenesses[places], return_index=True)
+        return distinct[np.argsort(_marks(self._marks)[places][first])]
 
 
 def held_out(count: int, share: float | None) -> int:
@@ -102,17 +135,17 @@ def held_out(count: int, share: float | None) -> int:
 
 
 def _passages(
-    marks: Marks,
+    passages: Drawing,
     counts: npt.NDArray[np.int64],
     first: npt.NDArray[np.bool_],
     held: npt.NDArray[np.bool_],
     corpus: int,
 ) -> tuple[Marks, Marks]:
-    """The marks of the held-out passages, and of the training passages that are sampled."""
+    """The likenesses of the held-out passages, and of the training passages that are sampled."""
     owner_held, owner_first = np.repeat(held, counts), np.repeat(first, counts)
-    held_passages = np.unique(marks[owner_held & owner_first])
-    others = np.setdiff1d(marks[~owner_held & owner_first], held_passages)
-    # They are sorted, and the marks are random, so the first of them are a sample.
+    alike = passages.likenesses
+    held_passages = np.unique(alike[owner_held & owner_first])
+    others = passages.drawn(~owner_held & owner_first & ~np.isin(alike, held_passages))
     return held_passages, others[: max(0, corpus - len(held_passages))]
 
 

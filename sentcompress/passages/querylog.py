@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.readers import find_format, rows_of
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
-from sentcompress.passages.words import mark
+from sentcompress.passages.holdout import Drawing
 
 COLUMNS = ("query", "text", "question", "search", "q")
 # Held out of a log: this share, at least and at most so many, and never more than half of it.
@@ -57,19 +56,19 @@ def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
 
 
 def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:
-    """Hold out some of the distinct queries; those that `words.mark` does not tell apart are one.
+    """Hold out some of the distinct queries; those that are alike (`words.likeness`) are one.
 
     Raises:
         InputError: if there is no query.
     """
-    marks = np.frombuffer(array("Q", (mark(query, seed) for query in read())), np.uint64)
-    distinct, places = np.unique(marks, return_index=True)
+    drawing = Drawing()
+    for query in read():
+        drawing.add(query, seed)
+    alike, first, distinct = drawing.likenesses, drawing.first(), drawing.drawn()
     if not len(distinct):
         raise InputError("`queries` holds no queries", "give a file with one query per line")
     held = min(MOST, max(FEWEST, round(SHARE * len(distinct))), len(distinct) // 2)
-    first = np.zeros(len(marks), np.bool_)
-    first[places] = True
-    of_test, of_dev = (np.isin(marks, distinct[start:held:2]) for start in (0, 1))
+    of_test, of_dev = (np.isin(alike, distinct[start:held:2]) for start in (0, 1))
 
     def queries() -> Iterator[tuple[str, str]]:
         for number, query in enumerate(read()):

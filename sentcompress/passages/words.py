@@ -1,4 +1,4 @@
-"""The words of a text, and hashes of texts that have the same words."""
+"""The words of a text, and hashes of the words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _ASCII = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
 # which are no part of words.
 _BASIC, _CODES = "\uffff", range(0x20000)
 _EMOJI = range(0xFE00, 0xFE10)
+# What words_of keeps inside words and `likeness` does not. Other dashes and quotation marks always separate words.
+_INNER = str.maketrans(dict.fromkeys("'’ʼ-", " "))
 
 
 def words_of(text: str) -> list[str]:
@@ -39,13 +41,34 @@ def _any_word(beyond: bool) -> re.Pattern[str]:
 
 
 def mark(text: str, seed: int) -> int:
-    """A 64-bit hash of the words of a text.
+    """A 64-bit random number from the words of a text, the same for texts with the same `words_of`.
 
-    Texts that differ only in case, blanks and punctuation between words have the same. Hyphens and apostrophes inside a
-    word belong to it: `well-known` and `well known` differ, and so do `don't` with a straight and with a curly one.
-
-    With another seed, the hashes are others; the smallest of them are a random sample.
+    With another seed, the numbers are others; the smallest of them are a random sample. Whether two texts are to count
+    as one is decided by `likeness`.
     """
-    normal = " ".join(words_of(text)) or text
+    return _hash(_normal(text), seed)
+
+
+def likeness(text: str, seed: int) -> int:
+    """A 64-bit hash, the same for texts that are to count as one: those with the same letters and digits.
+
+    Case, white space, punctuation, and the kind of dashes, apostrophes and quotation marks are ignored, also inside a
+    word, where one source has `don't` or `1990-95` and another has typographic signs.
+    """
+    return _hash(_normal(text).translate(_INNER), seed)
+
+
+def mark_and_likeness(text: str, seed: int) -> tuple[int, int]:
+    """Both hashes of a text; faster than one after the other."""
+    normal = _normal(text)
+    number, alike = _hash(normal, seed), normal.translate(_INNER)
+    return number, number if alike == normal else _hash(alike, seed)
+
+
+def _normal(text: str) -> str:
+    return " ".join(words_of(text)) or text
+
+
+def _hash(normal: str, seed: int) -> int:
     digest = hashlib.blake2b(normal.encode("utf-8"), digest_size=8, key=seed.to_bytes(8, "little"))
     return int.from_bytes(digest.digest(), "little")

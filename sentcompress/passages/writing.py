@@ -29,7 +29,7 @@ from sentcompress.passages.holdout import Choice
 from sentcompress.passages.queries import make_queries
 from sentcompress.passages.querylog import SplitLog
 from sentcompress.passages.scan import Unit
-from sentcompress.passages.words import mark, words_of
+from sentcompress.passages.words import likeness, mark, mark_and_likeness, words_of
 from sentcompress.progress import Task
 
 # Held-out queries of each part, dev and test; those of the user's log come on top.
@@ -104,9 +104,13 @@ class QueryPool:
         """(kind, text, document) of at most `most` distinct queries; each kind has about the same number.
 
         Args:
-            besides: marks of queries that are not to be chosen.
+            besides: likenesses of queries that are not to be chosen.
         """
-        queues = {kind: sorted(self._kept[kind].keys() - besides) for kind in QUERY_KINDS if kind in self._kept}
+        queues = {
+            kind: sorted(number for number, (text, _) in kept.items() if likeness(text, self._seed) not in besides)
+            for kind in QUERY_KINDS
+            if (kept := self._kept.get(kind))
+        }
         found: dict[int, tuple[str, str, str]] = {}
         for place in range(self._most):
             for kind, queue in queues.items():
@@ -136,20 +140,20 @@ def write_documents(plan: WritePlan, write: Callable[[str], AbstractContextManag
 def _write_held_out(
     plan: WritePlan, corpus: TextIO, queries: TextIO, counts: WrittenCounts, task: Task
 ) -> frozenset[int]:
-    """Write the held-out passages and queries; returns the marks of all held-out passages, titles and queries."""
+    """Write the held-out passages and queries; returns the likenesses of all held-out passages, titles, queries."""
     pools, seen = {part: QueryPool(plan.seed) for part in PARTS}, set(plan.choice.held_passages)
     expected = _EXPECTED * max(1, counts.held_out_documents // len(PARTS))
     passages_each = max(1, -(-HELD_OUT_QUERIES // expected))
     for part, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
             _write_passage(corpus, number, unit, passage)
-            seen.add(mark(_with_title(unit, number, passage), plan.seed))
+            seen.add(likeness(_with_title(unit, number, passage), plan.seed))
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
             for kind, text in make_queries(passage, _PER_PASSAGE, plan.frequencies, mark(passage, plan.seed)):
                 pools[part].add(kind, text, unit.id)
-        seen.update(mark(title, plan.seed) for title in (unit.title, *unit.headings))
+        seen.update(likeness(title, plan.seed) for title in (unit.title, *unit.headings))
         for title in islice(_titles(unit), passages_each):
             pools[part].add(TITLE, title, unit.id)
     _write_queries(plan, pools, queries, seen, counts)
@@ -159,15 +163,15 @@ def _write_held_out(
 def _write_queries(
     plan: WritePlan, pools: Mapping[str, QueryPool], queries: TextIO, seen: set[int], counts: WrittenCounts
 ) -> None:
-    """Write the queries of both parts, each once and as logged if it is, and add their marks to `seen`."""
+    """Write the queries of both parts, each once and as logged if it is, and add their likenesses to `seen`."""
     logged = [(text, part) for text, part in plan.log.queries() if part] if plan.log else []
-    written = {mark(text, plan.seed) for text, _ in logged}
+    written = {likeness(text, plan.seed) for text, _ in logged}
     for part in PARTS:
         own = [(LOG, text, "") for text, of in logged if of == part]
         for kind, text, document in [*pools[part].chosen(written), *own]:
             number = sum(counts.held_out_queries.values())
             _write(queries, _id=f"q{number}", text=text, kind=kind, document=document, part=part)
-            written.add(mark(text, plan.seed))
+            written.add(likeness(text, plan.seed))
             counts.held_out_queries[part] += 1
     seen |= written
 
@@ -175,20 +179,21 @@ def _write_queries(
 def _write_training(
     plan: WritePlan, train: TextIO, corpus: TextIO, seen: frozenset[int], counts: WrittenCounts, task: Task
 ) -> None:
-    """Write the training texts; none has the words of a held-out passage, title or query."""
+    """Write the training texts; none is like a held-out passage, title or query."""
     unwritten = set(plan.choice.sampled)
     for _, unit in _units(plan, False, task):
         for title in _titles(unit):
-            if mark(title, plan.seed) not in seen:
+            if likeness(title, plan.seed) not in seen:
                 _write(train, text=title, kind=TITLE, document=unit.id)
                 counts.titles += 1
         for number, passage in enumerate(unit.passages):
-            own, text = mark(passage, plan.seed), _with_title(unit, number, passage)
-            if own in unwritten:
-                unwritten.discard(own)
+            own, alike = mark_and_likeness(passage, plan.seed)
+            text = _with_title(unit, number, passage)
+            if alike in unwritten:
+                unwritten.discard(alike)
                 _write_passage(corpus, number, unit, passage)
                 counts.corpus += 1
-            if own in seen or mark(text, plan.seed) in seen:
+            if alike in seen or likeness(text, plan.seed) in seen:
                 counts.leaks_dropped += 1
                 continue
             _write(train, text=text, kind=PASSAGE, document=unit.id)
@@ -233,7 +238,7 @@ def _write_passage(file: TextIO, number: int, unit: Unit, passage: str) -> None:
 
 def _write_query(file: TextIO, text: str, document: str, seen: frozenset[int], seed: int) -> int:
     """Write a training query unless it is held out too; returns how many were written."""
-    if mark(text, seed) in seen:
+    if likeness(text, seed) in seen:
         return 0
     _write(file, text=text, kind=QUERY, document=document)
     return 1

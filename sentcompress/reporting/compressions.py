@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command
-from sentcompress.compression.plan_file import PLANS, read_plan
+from sentcompress.compression.plan_file import PLANS, PlanFile, read_plan
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.errors import SentcompressError
 from sentcompress.evaluation.results import Evaluation
@@ -87,12 +87,32 @@ def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list
     return sorted(found, key=lambda one: places.index(one.export))
 
 
+def replaced_results(work: WorkDirectory, kinds: Sequence[str]) -> dict[str, str]:
+    """Results of plans that `compress --force` replaced, which the new plans do not make: reference -> the reason.
+
+    What was made under such a name since then is not one of them.
+    """
+    plans = {path.stem: plan for path in sorted((work.path / PLANS).glob("*.toml")) if (plan := _plan_of(path))}
+    made = [work.get(kind, name) for kind in kinds for name in work.names(kind)] if plans else []
+    return {
+        artifact.reference: f"it belongs to an earlier plan of {name}"
+        for name, plan in plans.items()
+        for artifact in made
+        if artifact.reference in plan.replaced and str(artifact.manifest["finished"]) < plan.since
+    }
+
+
+def _plan_of(path: Path) -> PlanFile | None:
+    """The plan in a file; None if it is not one."""
+    try:
+        return read_plan(path) if path.stat().st_size <= LARGEST_PLAN else None
+    except OSError:
+        return None
+
+
 def _read(path: Path, work: WorkDirectory, current: Mapping[str, Artifact]) -> Iterator[Compression]:
     """The compression of a plan; nothing if the file is not one, or its results are not all there."""
-    try:
-        plan = read_plan(path) if path.stat().st_size <= LARGEST_PLAN else None
-    except OSError:
-        return
+    plan = _plan_of(path)
     if plan is None or plan.stages is None:
         return
     stages = plan.stages

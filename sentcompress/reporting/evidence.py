@@ -12,7 +12,7 @@ from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import BESIDE, short
 from sentcompress.json_documents import parse_json
-from sentcompress.reporting.compressions import Compression, compressions
+from sentcompress.reporting.compressions import Compression, compressions, replaced_results
 from sentcompress.reporting.drawing import MARKERS, SERIES
 from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
 
@@ -106,7 +106,7 @@ def _made_here(reference: str) -> bool:
 
 def gather(work: WorkDirectory) -> Evidence:
     """Read a work directory. Damaged and outdated artifacts go to `left_out` with the reason."""
-    left_out: dict[str, str] = {}
+    left_out = replaced_results(work, ("students", "evaluations"))
     models = list(_read(work, "students", _student, left_out))
     students = [model for model in models if model.artifact.manifest["command"] != TEACHING]
     teachers = frozenset(model.artifact.reference for model in models if model not in students)
@@ -144,6 +144,8 @@ def _read(
     """The readable artifacts of a kind; for the others, the reason is added to `left_out`."""
     left_out |= {f"{kind}/{name}": why for name, why in work.damaged(kind).items()}
     for name in work.names(kind):
+        if f"{kind}/{name}" in left_out:
+            continue
         try:
             yield read(work.get(kind, name))
         except DamagedError as error:

@@ -208,11 +208,12 @@ def _make_plan(
         )
     others = before is not None and any(before.request.get(key) != request[key] for key in READING)
     since = since or (before.since if before and before.seconds is None else "")
+    replaced = before.references() if before else []
 
     def begin() -> None:
         # If planning fails or is interrupted, another request can replace the documents that it read.
         if path.is_file() or not _has_documents(path.stem, work):
-            _write(path, begun_plan(path.stem, request, since))
+            _write(path, begun_plan(path.stem, request, since, replaced))
 
     try:
         plan, teacher = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
@@ -221,6 +222,8 @@ def _make_plan(
             path.unlink(missing_ok=True)
     seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
     made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
+    again = set(made.references())
+    made = replace(made, replaced=[one for one in dict.fromkeys(replaced) if one not in again])
     _write(path, written_recipe(plan, made))
     return made
 

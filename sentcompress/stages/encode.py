@@ -39,7 +39,7 @@ from sentcompress.quantization.codecs import AUTO, QUANTIZER
 from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
 from sentcompress.signals import StoppedError
 from sentcompress.store import MANIFEST, Build, Request, WorkDirectory
-from sentcompress.store.artifacts import NOTHING_KEPT
+from sentcompress.store.artifacts import KEPT, NOTHING_KEPT
 from sentcompress.store.atomic import beside, check_place, written
 from sentcompress.store.locking import locked
 from sentcompress.store.lookup import is_sharded
@@ -115,12 +115,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
 
 @contextmanager
 def _telling_what_is_kept(params: Params) -> Iterator[None]:
-    """A `with` block whose interruption says if nothing can be resumed: a file, or a folder without any."""
+    """A `with` block whose interruption says whether files of a folder are kept; of a single file, nothing is."""
     try:
         yield
     except StoppedError as stop:
-        if not (params.to_folder and (params.output / VECTORS_PATTERN.format(0)).is_file()):
-            stop.hint = stop.hint or NOTHING_KEPT
+        begun = params.to_folder and (params.output / VECTORS_PATTERN.format(0)).is_file()
+        stop.hint = stop.hint or (KEPT if begun else NOTHING_KEPT)
         raise
 
 

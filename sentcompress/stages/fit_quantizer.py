@@ -85,6 +85,7 @@ def _fit(
             "to fit on cannot determine more; fit on more documents"
         )
     resampling = Resampling(params.bootstrap, params.seed)
+    part = f" of the part {texts.part}" if texts.part else ""
     return chosen, {
         "model": model.described,
         "compare": compare.described,
@@ -94,7 +95,7 @@ def _fit(
         "model_dimension": chosen.quantizer.model_dimension,
         "fidelity": float(chosen.scores.mean()),
         "fidelity_of_float32": float(score(encoded.queries, encoded.passages).mean()),
-        "protocol": f"nDCG@{CUTOFF} x 100 of {len(encoded.queries):,} held-out queries among "
+        "protocol": f"nDCG@{CUTOFF} x 100 of {len(encoded.queries):,} held-out queries{part} among "
         f"{len(encoded.passages):,} passages, float32 queries against stored passages; relevant are the first "
         f"{CUTOFF} results of {compare.label}; {resampling.statement(texts.held_out.resampled)}",
         "tried": [_row(trial, texts.held_out.documents, resampling) for trial in tried],

@@ -26,7 +26,7 @@ from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
-from sentcompress.errors import InputError, MissingArtifactError
+from sentcompress.errors import BusyError, InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
@@ -38,7 +38,8 @@ from sentcompress.passages.identified import passages_of_file, passages_of_folde
 from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, name_part
+from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, name_part, read_request
+from sentcompress.store.atomic import beside
 
 COMMAND = Params.command
 KIND = "indexes"
@@ -273,7 +274,10 @@ class _Search:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _name(self, work: WorkDirectory, collection: _Collection) -> str:
-        """COLLECTION-MODEL with the options, and digests of what another index of that name has of the same name."""
+        """COLLECTION-MODEL with the options, and digests of what another index of that name has of the same name.
+
+        The other index may be unfinished: a search that was interrupted resumes it, and another one may be building it.
+        """
         own = {"collection": collection.name, "model": self._source.reference}
         reading, kind = collection.reading, self._params.index
         parts = ["passages"] if reading.passages else []
@@ -285,52 +289,68 @@ class _Search:
             named = [*parts, self._source.slug, *marks["model"], *([kind] if kind != "flat" else [])]
             name = "-".join([stem, *marks["collection"], *named])
             there = work.find(KIND, name) if work.has(KIND, name) else None  # a damaged one is built again
-            if there is None:
+            said = there.manifest if there else read_request(beside(work.path / KIND / name, "partial"))
+            if not said:
                 return name
-            theirs = {"collection": there.facts["collection"], "model": there.parameters["model"]}
-            others = [what for what in own if theirs[what] != own[what] and not marks[what]]
+            same = {
+                "collection": collection.reference in said["inputs"],
+                "model": self._source.reference == said["parameters"]["model"],
+            }
+            others = [what for what in own if not same[what] and not marks[what]]
             if not others:
                 return name
             marks |= {what: [hashlib.sha256(own[what].encode()).hexdigest()[:DIGITS]] for what in others}
 
     def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
+        """The index; under another name if another search takes the first one for another collection or model."""
+        while True:
+            name = self._name(work, collection)
+            request = self._request(name, collection, model)
+            try:
+                with work.build(request, force=self._params.force, reporter=_WarningsOnly(self._reporter)) as build:
+                    if self._name(work, collection) == name:
+                        return build.fresh or self._built(collection, build)
+            except BusyError:
+                if self._name(work, collection) == name:
+                    raise
+
+    def _request(self, name: str, collection: _Collection, model: str | None) -> Request:
         params, reading = self._params, collection.reading
-        request = Request(
+        return Request(
             KIND,
-            self._name(work, collection),
+            name,
             COMMAND,
             asked(params, model=self._source.reference, **asdict(reading)),
             {collection.reference: collection.digest, **self._source.inputs},
             tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )
-        with work.build(request, force=params.force, reporter=_WarningsOnly(self._reporter)) as build:
-            if build.fresh:
-                return build.fresh
-            if not build.has(TEXTS):  # otherwise from an interrupted run, as are VECTORS
-                self._read(collection, build)
-            texts = TextStore(build.path / TEXTS)
-            count = len(texts)
-            plan = plan_index(params.index, params, count, self._open().dimension)
-            plan.tell(self._reporter)
-            if not build.has(VECTORS):
-                with build.write(VECTORS) as path:
-                    self._spool(texts, path)
-            with self._reporter.track("building the index", total=count, unit="documents") as task:
-                built = build_index(plan, in_file(build.path / VECTORS), task)
-            with build.write(INDEX) as path:
-                write_index(built.handle, path)
-            return build.finish(
-                {
-                    "model": self._source.described,
-                    "collection": collection.name,
-                    "reading": asdict(collection.reading),
-                    "documents": count,
-                    "dimension": self._open().dimension,
-                    "plan": {"kind": plan.kind, "details": dict(plan.details)},
-                    "settings": plan.settings,
-                    INDEX_BYTES: built.size,
-                }
-            )
+
+    def _built(self, collection: _Collection, build: Build) -> Artifact:
+        if not build.has(TEXTS):  # otherwise from an interrupted run, as are VECTORS
+            self._read(collection, build)
+        texts = TextStore(build.path / TEXTS)
+        count = len(texts)
+        plan = plan_index(self._params.index, self._params, count, self._open().dimension)
+        plan.tell(self._reporter)
+        if not build.has(VECTORS):
+            with build.write(VECTORS) as path:
+                self._spool(texts, path)
+        with self._reporter.track("building the index", total=count, unit="documents") as task:
+            built = build_index(plan, in_file(build.path / VECTORS), task)
+        with build.write(INDEX) as path:
+            write_index(built.handle, path)
+        return build.finish(
+            {
+                "model": self._source.described,
+                "collection": collection.name,
+                "reading": asdict(collection.reading),
+                "documents": count,
+                "dimension": self._open().dimension,
+                "plan": {"kind": plan.kind, "details": dict(plan.details)},
+                "settings": plan.settings,
+                INDEX_BYTES: built.size,
+            }
+        )
 
     def _read(self, collection: _Collection, build: Build) -> None:
         """Write the documents with text."""

@@ -40,7 +40,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     options = ReadOptions(
-        *(params.format, params.column, params.split), joined=True, text_as=params.text_as, id_column=params.id_column
+        *(params.format, params.column, params.split),
+        joined=True,
+        text_as=params.text_as,
+        id_column=params.id_column,
+        documents=True,
     )
     with (
         open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs,

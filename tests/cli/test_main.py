@@ -395,3 +395,18 @@ def test_the_command_line_tells_malloc(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert told == [True]
+
+
+@pytest.mark.parametrize("given", [["--work", " "], ["--work", ""], []])
+def test_a_blank_work_directory_is_an_error(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SENTCOMPRESS_WORK", " ")
+    Path("a.txt").write_text("A line of text.\n", encoding="utf-8")
+    code, out, err = outcome(capsys, ["augment", "a.txt", *given])
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: augment: --work, or SENTCOMPRESS_WORK, must not be blank\nhelp:  name a folder, or leave both out\n"
+    )
+    assert os.listdir() == ["a.txt"]

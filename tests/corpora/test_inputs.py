@@ -163,6 +163,11 @@ def test_options_that_no_input_has_use_for_are_errors(tmp_path: Path) -> None:
             opened([docs], tmp_path, options)
         opened([docs, table], tmp_path, options)
     opened([docs, table], tmp_path, ReadOptions(split="test"))
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"sentence1": "x", "sentence2": "y", "split": "test"}\n')
+    opened([pairs, table], tmp_path, ReadOptions(split="test", documents=True))
+    with pytest.raises(InputError, match="the column split of documents is ignored"):
+        opened([table], tmp_path, ReadOptions(split="test", documents=True))
     for names, options in (
         ([docs], ReadOptions(split="test")),
         ([table], ReadOptions(split="test", columns=("text",))),

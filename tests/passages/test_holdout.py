@@ -7,7 +7,7 @@ import pytest
 
 from sentcompress.passages.holdout import choose, held_out
 from sentcompress.passages.scan import Unit
-from sentcompress.passages.words import mark
+from sentcompress.passages.words import likeness, mark, mark_and_likeness
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,28 @@ def test_marks_ignore_case_and_punctuation_but_not_words() -> None:
     assert mark("The CAT, sat.", 1) == mark("the cat sat", 1) != mark("the cat sat", 2)
     assert mark("the cats sat", 1) != mark("the cat sat", 1)
     assert mark("!!!", 1) != mark("???", 1)
+
+
+TYPED = 'It\'s a well-known "harbour" of 1990-95, no {}.'
+TYPESET = "It\N{RIGHT SINGLE QUOTATION MARK}s a well\N{NON-BREAKING HYPHEN}known “harbour” of 1990\N{EN DASH}95, no {}."
+
+
+def test_typographic_signs_make_no_other_document() -> None:
+    both = [Unit(f"{form[2]}{n}", "", (), (form.format(n),)) for form in (TYPED, TYPESET) for n in range(50)]
+    choice = choose(both, 0.2, 30, seed=0)
+    assert choice.first.tolist() == [True] * 50 + [False] * 50
+    assert np.array_equal(choice.held[:50], choice.held[50:])
+    assert choice.held.sum() == 20
+    alone = choose(both[:50], 0.2, 30, seed=0)
+    assert np.array_equal(alone.held, choice.held[:50])
+    assert (alone.sampled, alone.held_passages) == (choice.sampled, choice.held_passages)
+    assert (len(choice.sampled), choice.distinct_passages) == (20, 50)
+
+
+def test_likeness_ignores_signs_inside_words_but_not_letters_and_digits() -> None:
+    alike = ["don't", "don’t", "DON‘T", "donʼt", "don t"]
+    assert len({likeness(text, 1) for text in alike}) == 1
+    assert len({likeness(text, 1) for text in ("dont", "don't", "do n't", "1990-95", "19 9095")}) == 5
+    assert likeness("word\N{EM DASH}word", 1) == likeness("word \N{EN DASH} word", 1) == likeness("Word - word", 1)
+    for text in ("don't", "a plain text", "!!!", "don’t"):
+        assert mark_and_likeness(text, 3) == (mark(text, 3), likeness(text, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import report_works as works
 
 from sentcompress.cli.main import _run
-from sentcompress.compression.plan_file import PlanFile
+from sentcompress.compression.plan_file import PLANS, PlanFile, read_plan
 from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.parts import Section, Table
 from sentcompress.reporting.sections import compression, overview
@@ -109,6 +110,26 @@ def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
     assert parts == sorted(parts), "the result is before the charts, and the folded tables are after them"
     assert 'id="transfer"' not in page, "nothing was measured there, and nothing is missing"
     assert "--model docs-1-1" not in page.split('<section id="sources">')[0], "candidates need no other evaluation"
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_the_candidates_of_a_replaced_plan_are_left_out(made: WorkDirectory, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(made.path, tmp_path / "work"))
+    (path,) = (work.path / PLANS).glob("*.toml")
+    before = read_plan(path)
+    assert before is not None
+    replaced = ("students/docs-1-2", "evaluations/docs-1-2-trial")
+    now = work.get("students", "docs-1-2").manifest["finished"]
+    for since, omitted in (("9999", replaced), (now, ())):
+        after = replace(before, since=since, replaced=replaced)
+        stages = path.read_text(encoding="utf-8").split("[[stage]]")[1:]
+        kept = [stage for stage in stages if "docs-1-2" not in stage]
+        path.write_text("[[stage]]".join([f"{after.head}\n", *kept]), encoding="utf-8")
+        result = report.run(report.Params(), work)
+        assert result["left_out"] == dict.fromkeys(omitted, "it belongs to an earlier plan of docs")
+        text = result["markdown"].split("## Sources")[0]
+        assert ("docs-1-2" in text) == (not omitted)
+        assert "docs-1-1" in text
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

@@ -146,15 +146,24 @@ def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, do
     asked_first = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
     run(asked_first, work, Reporter())
     before = work.get("documents", "docs").digest
+    path = work.path / "plans" / "docs.toml"
+    path.write_text(
+        f"{path.read_text(encoding='utf-8')}\n[[stage]]\ncommand = 'bench'\nname = 'more'\n", encoding="utf-8"
+    )
     other = run(replace(asked_first, vector_bytes=8), work, Reporter())
     written = read_plan(other.recipe)
     assert written is not None
     assert written.request["vector_bytes"] == 8
+    assert written.replaced == ["evaluations/more"]
+    assert "documents/docs" in written.references()
     assert work.get("documents", "docs").digest == before
     log = tmp_path / "log.txt"
     log.write_text("".join(f"water {word} bridge\n" for word in WORDS), encoding="utf-8")
     run(replace(asked_first, queries=(log,)), work, Reporter())
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
+    third = read_plan(path)
+    assert third is not None
+    assert third.replaced == written.replaced, "those of all plans before"
 
 
 def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(

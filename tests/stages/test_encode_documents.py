@@ -30,7 +30,7 @@ from sentcompress.stages import encode as stage
 from sentcompress.stages import fit_quantizer
 from sentcompress.stages.encode import Params, Result
 from sentcompress.store import WorkDirectory, file_digest
-from sentcompress.store.artifacts import NOTHING_KEPT
+from sentcompress.store.artifacts import KEPT, NOTHING_KEPT
 
 TEXTS = make_sentences(230, seed=4)
 Rows = list[dict[str, str]]
@@ -202,7 +202,7 @@ def test_an_interruption_says_if_a_file_is_kept(
     monkeypatch.setattr(vector_folder, "write_files", stop)
     with pytest.raises(StoppedError) as raised:
         encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "out")
-    assert raised.value.hint == (None if kept else NOTHING_KEPT), "None is the usual hint, that parts are kept"
+    assert raised.value.hint == (KEPT if kept else NOTHING_KEPT)
 
 
 def test_an_interrupted_file_says_that_nothing_is_kept(

@@ -43,6 +43,7 @@ def test_everything_that_fits_is_tried_and_the_best_is_kept(work: WorkDirectory,
     made = run(params(tiny_model, vector_bytes=8), work)
     facts, quantizer = made.facts, Quantizer.load(made.path / FOLDER)
     assert made.reference == "quantizers/tiny-model-8"
+    assert " held-out queries of the part dev among " in facts["protocol"]
     tried = {(row["format"], row["dimension"], row["bytes"]) for row in facts["tried"]}
     assert tried == {
         *(("float32", 2, 8), ("float16", 4, 8), ("int8", 8, 8), ("int4", 16, 8), ("binary", 32, 4)),
@@ -94,6 +95,7 @@ def test_a_sentence_table_is_divided(tmp_path: Path, tiny_model: Path) -> None:
     facts = made.facts
     assert (facts["queries"], facts["passages"], facts["texts"]) == (20, 180, 200)
     assert "sentences/main" in made.inputs
+    assert " held-out queries among " in made.facts["protocol"]
 
 
 def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,10 @@ import gzip
 import json
 import os
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +21,19 @@ from listening import Listener
 from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
+from sentcompress.cli import render
+from sentcompress.cli.line import Call
 from sentcompress.cli.main import _run
-from sentcompress.cli.search import _shown
+from sentcompress.cli.search import _shown, show
+from sentcompress.commands.search import COMMAND
 from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.errors import DamagedError, InputError, MissingArtifactError, UsageError
+from sentcompress.errors import BusyError, DamagedError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index_plan import KINDS
 from sentcompress.stages import search as stage
-from sentcompress.stages.search import INDEX, Params, Result, run
+from sentcompress.stages.search import INDEX, Answer, Params, Result, run
 from sentcompress.store import WorkDirectory
+from sentcompress.store.locking import locked
 
 pytest.importorskip("faiss")
 TEXTS = make_sentences(700, seed=11)
@@ -125,6 +132,81 @@ def test_models_of_the_same_name_have_indexes_of_their_own(work: WorkDirectory, 
     assert len(set(made.values())) == len(work.names("indexes")) == 6
 
 
+@pytest.fixture
+def of_one_name(tmp_path: Path, tiny_model: Path) -> list[dict[str, str]]:
+    """Options of two searches of different collections whose indexes would get the same name."""
+    for folder, text in (("a", TEXTS[0]), ("b", TEXTS[1])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "docs.txt").write_text(f"{text}\n", encoding="utf-8")
+    return [{"collection": str(tmp_path / folder / "docs.txt"), "model": str(tiny_model)} for folder in "ab"]
+
+
+def own_answers(work: WorkDirectory, of_one_name: list[dict[str, str]]) -> bool:
+    """Whether each of two searches has an index of its own, the first one that of the plain name."""
+    found = [search(work.looking(), "a dog", **one) for one in of_one_name]
+    assert [one.answers[0].results[0]["text"] for one in found] == TEXTS[:2]
+    return found[0].index == "indexes/docs-tiny-model" != found[1].index
+
+
+def test_an_unfinished_index_of_another_collection_is_kept(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = of_one_name
+    with interrupted(stage, "build_index"):
+        search(work, **first)
+    search(work, **second)
+    monkeypatch.setattr(stage._Search, "_spool", None)
+    search(work, **first)
+    assert own_answers(work, of_one_name)
+
+
+def test_a_collection_is_searched_while_another_of_its_name_is_indexed(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def building(*given: Any) -> Any:
+        monkeypatch.undo()
+        search(work, **of_one_name[1])
+        return stage.build_index(*given)
+
+    monkeypatch.setattr(stage, "build_index", building)
+    search(work, **of_one_name[0])
+    assert own_answers(work, of_one_name)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_two_searches_that_choose_one_name_at_once_do_not_replace_each_other(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    """The other search takes the name after this one has chosen it; if `busy`, it holds the lock for long."""
+    build = WorkDirectory.build
+
+    def taken(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        search(work, **of_one_name[0])
+        if busy:
+            raise BusyError("the other search holds the lock", "wait")
+        return build(*given, **options)
+
+    monkeypatch.setattr(WorkDirectory, "build", taken)
+    search(work, **of_one_name[1])
+    assert own_answers(work, of_one_name)
+
+
+def test_the_same_index_is_waited_for(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
+    asked = {"collection": str(collection), "model": str(tiny_model)}
+    name = search(work, **asked).index
+    lock = work.path / "indexes" / f".{name.removeprefix('indexes/')}.lock"
+    with locked(lock, name), pytest.raises(BusyError) as caught:
+        search(work, **asked)
+    assert "use `wait` 30m" in caught.value.alternatives
+    with ThreadPoolExecutor(1) as pool:
+        with locked(lock, name):
+            found = pool.submit(COMMAND.run, Params(device="cpu", wait="1m", **asked), work, Listener())  # type: ignore[arg-type]
+            time.sleep(2.5)
+            assert not found.done()
+        assert found.result(timeout=60).index == name
+
+
 def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(
     work: WorkDirectory, collection: Path, tiny_model: Path
 ) -> None:
@@ -203,6 +285,23 @@ def test_two_models_side_by_side(
     assert out.count("Searched the ") == 1, "once for all queries"
     assert "d3: " in out
     assert QUERIES[0] in " ".join(out.split())
+
+
+def test_on_a_narrow_terminal_each_of_two_models_has_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [{"rank": 1, "id": f"{model}1", "text": "a " * 50, "score": 0.5, "other_rank": None} for model in "ab"]
+    answers = [Answer("a query", results[:1], results[1:])]
+    found = Result("docs", 9, "first", "second", "indexes/docs-first", answers)
+    for columns, tables in ((60, 2), (99, 2), (100, 1)):
+        monkeypatch.setattr(render, "stdout", partial(render.Console, width=columns))
+        show(found, Call(None, Path("work")))
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        heads = [line for line in lines if line[:1] == ["rank"]]
+        sides = [[model, "other", "rank"] for model in ("first", "second")]
+        assert heads == ([["rank", *side] for side in sides] if tables == 2 else [["rank", *sides[0], *sides[1]]])
+        assert lines.count(["a", "query"]) == 1
+        assert len([line for line in lines if "a1:" in line or "b1:" in line]) == tables
 
 
 def test_a_repeated_query_is_answered_once(

@@ -144,6 +144,31 @@ def test_a_passage_that_a_training_document_shares_with_a_held_out_one_is_droppe
     assert not any(row["text"] == shared["text"] for row in rows(artifact, TRAIN))
 
 
+def test_typographic_signs_do_not_hide_that_a_training_text_is_held_out(tmp_path: Path) -> None:
+    def typeset(text: str) -> str:
+        return text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}").replace("-", "\N{EN DASH}")
+
+    notice = "This report's well-known notice is printed below each of our articles and nobody's read it."
+    articles = made(240, sentences=4)
+    for number, row in enumerate(articles):
+        row["title"] += f" in the harbour's years 19{number // 2:03}-24"
+        row["text"] += f"\n\n{notice}"
+    articles = [{name: typeset(text) for name, text in row.items()} if n % 2 else row for n, row in enumerate(articles)]
+    log = tmp_path / "log.txt"
+    asked = [f"what's the {noun} {number}-{number}" for noun in NOUNS for number in range(10)]
+    log.write_text("".join(f"{query}\n{typeset(query)}\n" for query in asked), encoding="utf-8")
+    artifact = run(tmp_path, write_jsonl(tmp_path / "a.jsonl", articles), passage_words=20, queries=(log,))
+    assert artifact.facts["logged_queries"] == len(asked)
+    train, queries, corpus = (
+        {row["text"].replace("’", "'").replace("–", "-") for row in rows(artifact, name)}
+        for name in (TRAIN, QUERIES, CORPUS)
+    )
+    assert notice in corpus - train
+    assert not train & queries
+    parts = [(row["text"].replace("’", "'").replace("–", "-"), row["part"]) for row in rows(artifact, QUERIES)]
+    assert len({text for text, _ in parts}) == len(set(parts))
+
+
 def test_a_training_document_with_the_words_of_a_held_out_title_or_query_is_dropped(tmp_path: Path) -> None:
     articles = [{**row, "title": row["title"] if n % 2 else f"Report{n}"} for n, row in enumerate(made(240))]
     bare = [{"_id": f"bare {row['_id']}", "text": row["title"].upper()} for row in articles]
