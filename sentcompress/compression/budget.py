@@ -32,8 +32,9 @@ TIGHT_TEXTS, TIGHT_PASSAGES = 500, 300
 FITTED, BENCHED, LEAST_BENCHED = 20_000, 1000, 100
 # Passes of `bench` over its sentences with one runtime: the rounds and one to warm up.
 PASSES = 4
-# How long a student takes to encode, as a share of the teacher's time: with a third of its layers, and a margin.
-STUDENT_COST = 0.5
+# How long a student takes to encode, as a share of the teacher's time, where its shape is not known; and, besides the
+# share of multiplications, what takes as long for both.
+STUDENT_COST, SAME_FOR_ALL = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class EmbeddingLoad:
         searched: passages of the held-out collection.
         spent: seconds that reading and measuring took.
         passage_tokens: of a passage, on average; None: as of any other text.
+        student_cost: how long a student takes to encode, as a share of the teacher's time.
     """
 
     texts: int
@@ -100,6 +102,7 @@ class EmbeddingLoad:
     searched: int
     spent: float = 0.0
     passage_tokens: float | None = None
+    student_cost: float = STUDENT_COST
 
     @property
     def seconds(self) -> float:
@@ -249,11 +252,12 @@ class _Measuring:
 def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
     """What can be measured.
 
-    The teacher encodes the passages once, a student for each search: those of the quantizer and of the export. For the
-    trials and both ends, and before and after its training, a student encodes those that checkpoints are scored on.
+    A student encodes the passages for each search: those of the quantizer and of the export. The teacher encodes those
+    of the first, and half of those of the second, which are of other documents. For the trials and both ends, and
+    before and after its training, a student encodes those that checkpoints are scored on.
     """
-    trials = _trials(candidates) if candidates > 1 else 0
-    searches = 1 + STUDENT_COST * 2
+    trials, student = _trials(candidates) if candidates > 1 else 0, load.student_cost
+    searches = 1.5 + student * 2
     each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
     allowed = int(SEARCHES * seconds / (searches * passage))
     passages = min(max(allowed, FEWEST_SEARCHED), MOST_SEARCHED)
@@ -262,18 +266,18 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     raced = candidates if candidates > 1 else 0
     stages = STAGE * (OTHER_STAGES + 2 * trials + raced + 4 * bool(candidates))
     # The teacher and the export in torch, and the graph of the export.
-    sentence = PASSES * (1 + 2 * STUDENT_COST) * each
+    sentence = PASSES * (1 + 2 * student) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
     timed = min(benched, load.texts) * sentence
     timed = _between(min(timed, BENCH * seconds), timed, ease)
     # Each candidate's speed beside the teacher's.
-    racing = raced * min(RACE * seconds, LEAST_BENCHED * PASSES * (1 + STUDENT_COST) * each)
+    racing = raced * min(RACE * seconds, LEAST_BENCHED * PASSES * (1 + student) * each)
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
     scored = min(passages, load.dev_passages) * (trials + 2) + load.dev_passages * 2 * (trials + 1)
     by_students = fitted + scored if candidates else fitted
-    work = (searches * searched + STUDENT_COST * by_students) * passage + timed + racing
+    work = (searches * searched + student * by_students) * passage + timed + racing
     return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 

@@ -57,6 +57,7 @@ class Candidate:
         untrained: whether it can be used without training: the teacher itself.
         published: whether it comes with the package, or is cut from a student that does.
         whole: whether it has all layers of the teacher, and lacks rare tokens and perhaps some neurons.
+        multiplications: for each token, see `TeacherSize.multiplications`.
     """
 
     student: str
@@ -65,6 +66,7 @@ class Candidate:
     untrained: bool = False
     published: bool = False
     whole: bool = False
+    multiplications: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -142,6 +144,10 @@ class TeacherSize:
         dense = 0 if self.vector == self.width else self.width * self.vector
         return table + self.positions * narrow + layers * layer + dense + applied * GRAPH_LAYER + GRAPH
 
+    def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
+        """The multiplications of all layers for each token, without those of attention among tokens."""
+        return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
+
     def tokens_within(self, most: int, neurons: int | None = None) -> int:
         """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens."""
         spare = most - self.graph_bytes(neurons=neurons)
@@ -178,7 +184,11 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
 def _of_published(most: int) -> list[Candidate]:
     """Published students that fit: cut in their vocabulary alone, whole, and cut in their neurons too."""
     starters = sorted((one.graph_bytes, name) for name, one in PUBLISHED.items() if one.starter)
-    whole = [Candidate(name, size, published=True) for size, name in starters if size <= most]
+    whole = [
+        Candidate(name, size, published=True, multiplications=_size_of_published(name).multiplications())
+        for size, name in starters
+        if size <= most
+    ]
     cut = list(_cut_of_published(most, [name for _, name in starters[len(whole) :]]))
     trimmed = [shape for shape in cut if "feed-forward" not in shape.options]
     # A larger student that only lacks rare tokens is better than a smaller one.
@@ -188,15 +198,20 @@ def _of_published(most: int) -> list[Candidate]:
 def _cut_of_published(most: int, names: Iterable[str]) -> Iterator[Candidate]:
     """Published students with as many of their neurons as leave room for enough tokens."""
     for name in names:
-        config = read_config(FOLDER / name)
-        size = TeacherSize.of(config, int(config["hidden_size"]))
-        assert size is not None
+        size = _size_of_published(name)
         for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
             neurons = None if share == 1 else round(share * size.neurons)
             tokens = size.tokens_within(most, neurons)
             if tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
                 yield replace(_cut(size, name, tokens=tokens, neurons=neurons), published=True)
                 break
+
+
+def _size_of_published(name: str) -> TeacherSize:
+    config = read_config(FOLDER / name)
+    size = TeacherSize.of(config, int(config["hidden_size"]))
+    assert size is not None
+    return size
 
 
 def smallest(teacher: TeacherSize) -> Candidate | None:
@@ -246,7 +261,8 @@ def _cut(
         given["character-count"] = CHARACTER_COUNT
     if token_dim or neurons:
         given["start"] = "sentences"
-    return Candidate(student, model.graph_bytes(layers, token_dim, tokens, neurons), given)
+    size, work = model.graph_bytes(layers, token_dim, tokens, neurons), model.multiplications(layers, neurons)
+    return Candidate(student, size, given, multiplications=work)
 
 
 def _rounded(tokens: float) -> int:

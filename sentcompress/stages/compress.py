@@ -15,7 +15,14 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import LEAST_TRAINING, Budget, EmbeddingLoad, TooShortError, share_out
+from sentcompress.compression.budget import (
+    LEAST_TRAINING,
+    SAME_FOR_ALL,
+    Budget,
+    EmbeddingLoad,
+    TooShortError,
+    share_out,
+)
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents, told, told_documents, written_recipe
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
@@ -333,6 +340,9 @@ def _plan(
     artifact = _run("split-documents", work, reporter, **asked, force=force)
     load = measured_workload(artifact, encoder, reporter, started)
     load = load.with_more(GENERAL) if documents.general else load
+    if not candidates[0].untrained:
+        most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
+        load = replace(load, student_cost=most_work + SAME_FOR_ALL)
     budget = _budget(params, load, candidates, vector_bytes)
     plan = CompressionPlan(
         name=name,

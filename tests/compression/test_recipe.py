@@ -131,18 +131,16 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
         monkeypatch.setattr(budget, name, value)
     # A second to encode a text, of which there is one.
     load = budget.EmbeddingLoad(
-        texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1
+        texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1, student_cost=1
     )
-    monkeypatch.setattr(budget, "STUDENT_COST", 1)
     shared = budget.share_out(1e6, load, count, 10**7, 128)
     documents = Documents(["docs/"])
     stages = list(replace(plan([PUBLISHED, *[CUT] * (count - 1)]), budget=shared, documents=documents).stages())
     commands = [stage["command"] for stage in stages]
-    # The teacher encodes once, and a student for each of these; `distill` scores its start and its end.
-    assert shared.measuring == 1 + sum(command in ENCODING for command in commands) + commands.count("distill")
+    # The teacher encodes once and a half, and a student for each of these; `distill` scores its start and its end.
+    assert shared.measuring == 1.5 + sum(command in ENCODING for command in commands) + commands.count("distill")
     monkeypatch.setattr(budget, "STAGE", 1)
-    monkeypatch.setattr(budget, "STUDENT_COST", 0)
-    allowed = budget.share_out(1e6, load, count, 10**7, 128).measuring - 1
+    allowed = budget.share_out(1e6, replace(load, student_cost=0), count, 10**7, 128).measuring - 1.5
     # To select among results takes no time, and the documents have been read.
     counted = sum(command not in ("select", "split-documents", "augment") for command in commands)
     assert counted <= allowed <= counted + 2

@@ -90,6 +90,16 @@ def test_published_students_are_cut_to_the_budget(
         assert {**shape.options, **narrowed} == shape.options, "a narrow network starts from the documents"
 
 
+def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:
+    """general-9m has three of the teacher's six layers, general-2m one narrow layer that is applied three times."""
+    whole, small = (fitting(MINILM, most, with_published=True, count=1)[0] for most in (10_000_000, 2_500_000))
+    assert (whole.student, small.student) == ("general-9m", "general-2m")
+    assert whole.multiplications == MINILM.multiplications() / 2 == 3 * (4 * 384**2 + 2 * 384 * 1536)
+    assert small.multiplications == 3 * (4 * 384**2 + 2 * 384 * 256)
+    cut = fitting(MINILM, 3_000_000, with_published=True, count=2)[1]
+    assert cut.multiplications == 2 * (4 * 384**2 + 2 * 384 * 192)
+
+
 def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
     """Its parameters are counted, because making the graph takes long: a byte for a weight of a matrix, else four."""
     [_, shape] = [one for one in fitting(MINILM, 3_000_000, with_published=True, count=9) if one.published]
