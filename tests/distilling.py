@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import torch
 
 from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN, TRIPLET_SCHEMA, TRIPLETS
+from sentcompress.corpora.sts import read_dev
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
 from sentcompress.progress import SILENT
 from sentcompress.store import Artifact, Build, Request, WorkDirectory
 from sentcompress.training.batches import Rows
+from sentcompress.training.dev import score_of, sts_dev
 from sentcompress.training.residence import Residence
 from sentcompress.training.teacher_views import Supply, supply
 
@@ -125,6 +127,13 @@ def write_dev(path: Path, texts: Sequence[str]) -> Path:
         lines.append(f"{5 * len(one & two) / len(one | two):.3f}\t{first}\t{second}\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path
+
+
+def dev_of_saved(student: Artifact, dev: Path) -> float:
+    """The dev score, on the graded pairs of a file, of a student as it was saved."""
+    encoder, pairs = load_encoder(resolve(str(student.path / "model"))), read_dev(dev)
+    scores = sts_dev(pairs.first, pairs.second, pairs.scores, encoder.tokenize, encoder.padding)
+    return score_of(scores, encoder.embed, torch.device("cpu"))
 
 
 def supply_to(student: Encoder, vectors: Artifact, *needs: str, domains: Rows | None = None) -> Supply:

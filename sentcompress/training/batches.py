@@ -53,6 +53,12 @@ class BatchPlan:
             batches += [self.rows[window[start:end]] for start, end in self._cuts(self.lengths[window])]
         return [batches[i] for i in random.permutation(len(batches))]
 
+    def sample(self, count: int) -> Rows:
+        """At most `count` rows, evenly from the shortest to the longest."""
+        order = np.argsort(self.lengths, kind="stable")
+        places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.int64)
+        return self.rows[order[places]]
+
     def steps(self, number: int) -> int:
         """The number of batches of an epoch."""
         if len(self.rows) and int(self.lengths.max()) * self.batch_size > self.token_budget:

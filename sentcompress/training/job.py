@@ -27,9 +27,10 @@ from sentcompress.ranks.alone import Ranks
 from sentcompress.ranks.builds import find_shared, shared_build
 from sentcompress.ranks.group import joined
 from sentcompress.store import LOG, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
+from sentcompress.training.batches import WHOLE
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, pad_id, tokenised
-from sentcompress.training.deploy import Deployed, deploy
+from sentcompress.training.deploy import CHECKED, Deployed, deploy
 from sentcompress.training.dev import ELSEWHERE, Dev
 from sentcompress.training.loop import Training
 from sentcompress.training.residence import Residence
@@ -110,7 +111,7 @@ class TrainingJob:
     facts: Mapping[str, Any]
 
     def run(self, chosen_by: Callable[[Tokenize, int], Dev] | None) -> Artifact | None:
-        """Train, write the model with the best weights, read it back, score it, and finish the artifact.
+        """Train, write the model with the best weights, read it back, check it, and finish the artifact.
 
         Args:
             chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
@@ -144,7 +145,7 @@ class TrainingJob:
         if not prepared.ranks.first:
             return None
         warn_of_start(progress, prepared.reporter)
-        saved = self._deploy(MODEL_FOLDER, dev, progress.best_score)
+        saved = self._deploy(MODEL_FOLDER, training)
         facts = self._record(progress, saved, dev, len(rows))
         with build.write(OUTCOME) as path:
             path.write_text(to_json({"facts": facts, "files": _digests(build)}) + "\n", encoding="utf-8")
@@ -174,22 +175,23 @@ class TrainingJob:
             return error
         training.selection.restore()
         try:
-            self._deploy(BEST, training.dev, training.progress.best_score)
+            self._deploy(BEST, training)
         except SentcompressError:
             return error  # the best weights so far are not usable either
         folder = self.prepared.build.path / BEST
         kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
         return TrainingError(error.message, f"{error.hint}; {kept}")
 
-    def _deploy(self, name: str, dev: Dev, chosen_by: float | None) -> Deployed:
+    def _deploy(self, name: str, training: Training) -> Deployed:
+        """Save the restored weights as a model folder of that name."""
+        batch = self.data.collate(training.plan.sample(CHECKED), WHOLE).to(self.prepared.device)
         with self.prepared.build.write(name) as folder:
             return deploy(
                 self.prepared.encoder,
                 self.method,
                 folder,
-                dev,
-                self.prepared.device,
-                chosen_by=chosen_by,
+                batch,
+                training.selection.scored_best(),
                 trust_remote_code=self.prepared.params.trust_remote_code,
             )
 
@@ -200,7 +202,6 @@ class TrainingJob:
             "dimension": saved.dimension,
             "dev": progress.best_score,
             "dev_protocol": dev.protocol,
-            "dev_of_saved_model": saved.score,
             "dev_before_training": progress.start_score,
             "best_step": progress.best_step,
             "steps": progress.step,

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.numeric import at_most
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.signals import StoppedError, stopped
@@ -20,6 +22,9 @@ from sentcompress.training.health import Health, Watch, diagnose, vanished_kerne
 from sentcompress.training.optimizer import RunningMean
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
+
+# Tolerance between two dev scores of the same weights, possibly on two machines.
+ELSEWHERE = 0.05
 
 
 @dataclass(kw_only=True)
@@ -33,6 +38,7 @@ class Selection:
         progress: gets scores, the best step, and the reason for stopping.
         rows: rows of an epoch.
         best: the best weights so far, on rank 0; None before the first score.
+        scored: what the dev score of the best weights has seen; None if this process has not computed it.
     """
 
     encoder: Encoder
@@ -46,6 +52,7 @@ class Selection:
     progress: Progress
     rows: int
     best: Weights | None = None
+    scored: Watch | None = None
 
     def score(self, *, still: bool = False) -> float:
         """Compute the dev score, keep the weights if it is the best, and check for early stopping.
@@ -70,6 +77,7 @@ class Selection:
                 progress.best_score, progress.best_step = score, progress.step
                 progress.best_sentences = progress.sentences
                 self.best = copy_weights(self.encoder, self.method) if self.ranks.first else None
+                self.scored = watch
         self._train(True)
         waited = (progress.sentences - progress.best_sentences) / self.rows
         if patience is not None and waited >= patience:
@@ -108,6 +116,26 @@ class Selection:
             # Not strict: the queue is not part of the saved weights.
             self.method.load_state_dict(self.best["method"], strict=False)
         self._train(False)
+
+    def scored_best(self) -> Watch:
+        """What the dev score of the restored weights has seen; if they are from a checkpoint, they are scored again.
+
+        Raises:
+            TrainingError: if weights from a checkpoint no longer have the dev score by which they were selected.
+        """
+        if self.scored is None:
+            scored, selected = Watch(self._vectors), self.progress.best_score
+            with self.reporter.phase("scoring the best weights again"):
+                score = score_of(self.dev, scored, self.device)
+            # A score of ranks jumps where a number only rounds differently.
+            slack = max(ELSEWHERE, float(getattr(self.dev, "slack", 0.0)))
+            if selected is not None and not at_most(abs(score - selected), slack):
+                raise TrainingError(
+                    f"the weights selected with a dev score of {selected:.6f} now score {score:.6f}",
+                    "train again with `force`, on one kind of machine and with the same libraries throughout",
+                )
+            self.scored = scored
+        return self.scored
 
     def _diagnose(self, health: Health | None, score: float, still: bool) -> None:
         """Warn if the student has a problem, once per problem."""

@@ -144,7 +144,7 @@ class TripletDev:
 
     @property
     def slack(self) -> float:
-        """Difference between two scores of the same weights, for `deploy`."""
+        """Difference between two scores of the same weights, for `selection`."""
         return 100 * FLIPPED / len(self.places)
 
     @property

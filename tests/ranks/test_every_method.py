@@ -19,7 +19,7 @@ from warm import Commands
 from sentcompress.methods import METHODS
 from sentcompress.stages import distill, finetune, fit_pca, teacher_embed
 from sentcompress.store import WorkDirectory
-from sentcompress.training import deploy, selection
+from sentcompress.training import selection
 
 # Dropout depends on the division among ranks, so it is off. Adam divides by the size of a gradient: where one is next
 # to nothing, a rounding error becomes a step of up to the learning rate; hence a low one.
@@ -64,8 +64,8 @@ import json, sys
 from pathlib import Path
 from sentcompress.stages import distill, finetune
 from sentcompress.store import WorkDirectory
-from sentcompress.training import deploy, selection
-deploy.score_of = selection.score_of = lambda *_: 50.0
+from sentcompress.training import selection
+selection.score_of = lambda *_: 50.0
 work, dev, model, runs = sys.argv[1:]
 for command, options in json.loads(runs):
     stage = {"distill": distill, "finetune": finetune}[command]
@@ -98,8 +98,7 @@ def test_the_weights_are_those_of_one_process(
     commands: Commands,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (deploy, selection):
-        monkeypatch.setattr(module, "score_of", lambda *_: 50.0)
+    monkeypatch.setattr(selection, "score_of", lambda *_: 50.0)
     alone, together = (WorkDirectory(shutil.copytree(prepared / "work", tmp_path / name)) for name in ("one", "more"))
     dev, model = prepared / "dev.tsv", prepared / "teacher"
     words = [together.path, dev, model, json.dumps(runs)]

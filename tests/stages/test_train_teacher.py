@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from distilling import SHORT, write_dev
+from distilling import SHORT, dev_of_saved, write_dev
 from tiny_models import load_model, make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
@@ -39,7 +39,7 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     saved = load_model(teacher.path / "model")
     assert saved.pooling == ("cls",)
     assert [layer.activation_name for layer in saved.dense] == ["Tanh"]
-    assert teacher.facts["dev_of_saved_model"] == teacher.facts["dev"]
+    assert dev_of_saved(teacher, dev) == teacher.facts["dev"]
     assert not (teacher.path / "state").exists()
     assert find_model(work, "plain-simcse").reference == "students/plain-simcse"
     assert teacher.facts["method"] == teacher.facts["objective"] == "simcse"

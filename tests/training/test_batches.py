@@ -84,3 +84,10 @@ def test_random_batches_hold_texts_of_every_length() -> None:
     assert np.mean(spreads) == pytest.approx(made.lengths.std(), rel=0.1)
     first, again = made.epoch(3), made.epoch(3)
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_a_sample_is_of_short_and_long_rows() -> None:
+    lengths = np.array([9, 2, 40, 7, 3, 100, 5], dtype=np.int32)
+    plan = BatchPlan(np.arange(10, 17), lengths, batch_size=2, token_budget=100, seed=0)
+    assert plan.sample(3).tolist() == [11, 13, 15]  # of lengths 2, 7 and 100
+    assert sorted(plan.sample(99).tolist()) == list(range(10, 17))

@@ -2,48 +2,97 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from distilling import make_work, write_dev
+from distilling import dev_of_saved, make_work, write_dev
+from interrupting import interrupted
 from tiny_models import break_weights, make_sentences
 
 from sentcompress.errors import SentcompressError, TrainingError
-from sentcompress.models.encoder import Encoder
+from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.sources import locate
 from sentcompress.stages import distill
+from sentcompress.store import WorkDirectory
 from sentcompress.training import deploy
-from sentcompress.training.dev import Embed, StsDev, encode_tokens
+from sentcompress.training.checkpoint import Checkpoints
+from sentcompress.training.dev import StsDev
 from sentcompress.training.selection import Selection
 
+TEXTS = make_sentences(200)
+FACTS = ("dev", "best_step", "mean_cosine", "effective_rank")
+NUMBERS: dict[str, Any] = {
+    "method": "mse",
+    "student": "teacher:2",
+    "epochs": 1,
+    "batch_size": 16,
+    "max_steps": 2,
+    "dtype": "float32",
+    "device": "cpu",
+}
+# A rate that grows too high: the best weights are those of step 2.
+RUINED = {**NUMBERS, "lr": 0.04, "warmup_ratio": 1.0, "schedule": "constant", "max_steps": 6, "eval_every": 2}
 
-def test_weights_that_are_not_those_chosen_are_not_saved(
-    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+
+@pytest.fixture
+def work(tmp_path: Path, tiny_model: Path) -> WorkDirectory:
+    return make_work(tmp_path / "work", tiny_model, TEXTS)
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    return write_dev(tmp_path / "dev.tsv", TEXTS[:40])
+
+
+@pytest.fixture
+def scores(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The dev scores that have been computed."""
+    found, score = list[float](), StsDev.score
+
+    def counted(*given: Any) -> float:
+        found.append(score(*given))
+        return found[-1]
+
+    monkeypatch.setattr(StsDev, "score", counted)
+    return found
+
+
+def test_the_end_of_a_training_computes_no_dev_score(work: WorkDirectory, dev: Path, scores: list[float]) -> None:
+    student = distill.run(distill.Params(dev=dev, **RUINED), work)
+    log = [json.loads(line) for line in (student.path / "log.jsonl").read_text().splitlines()]
+    assert scores == pytest.approx([line["dev"] for line in log])
+    assert [line["step"] for line in log] == [0, 2, 4, 6]
+    best = log[scores.index(max(scores))]
+    assert student.facts["best_step"] == best["step"] == 2
+    for name in ("mean_cosine", "effective_rank"):
+        assert student.facts[name] == pytest.approx(best[name]) != log[-1][name]
+    assert dev_of_saved(student, dev) == student.facts["dev"] == max(scores)
+
+
+def test_the_best_weights_of_a_checkpoint_are_scored_again(
+    work: WorkDirectory, dev: Path, scores: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the best checkpoint had not been put back: a rate that ruins the student, and the ruin is left in place."""
-    texts = make_sentences(200)
-    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers: dict[str, Any] = {
-        "lr": 1.0,
-        "epochs": 1,
-        "batch_size": 16,
-        "max_steps": 6,
-        "eval_every": 2,
-        "dtype": "float32",
-        "device": "cpu",
-    }
-    asked = distill.Params(method="mse", student="teacher:2", dev=dev, **numbers)
-    kept = distill.run(asked, work)
-    assert kept.facts["best_step"] < kept.facts["steps"]
-    assert kept.facts["dev_of_saved_model"] == kept.facts["dev"]
+    """A run may be resumed on another machine. The second one is as if the best weights had not been put back."""
+    whole = distill.run(distill.Params(dev=dev, **RUINED), work)
+    for name in ("resumed", "ruin"):
+        asked = distill.Params(dev=dev, **RUINED, checkpoint_seconds=0.0, name=name)
+        with interrupted(Checkpoints, "save", call=5, after=True):
+            distill.run(asked, work)
+        del scores[:]
+        if name == "resumed":
+            resumed = distill.run(asked, work)
+            assert [resumed.facts[fact] for fact in FACTS] == [whole.facts[fact] for fact in FACTS]
+            assert scores[1:] == [resumed.facts["dev"]]
     monkeypatch.setattr(Selection, "restore", lambda self: self.encoder.eval() and self.method.eval())
     with pytest.raises(TrainingError, match="the weights selected with a dev score of"):
-        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers, name="ruin"), work)
+        distill.run(asked, work)
     assert "ruin" not in work.names("students")
 
 
@@ -59,34 +108,55 @@ def test_a_student_keeps_only_the_prompt_that_it_was_trained_with(tmp_path: Path
     assert (text.prompt, text.prompts) == ("the ", {"default": "the "})
 
 
-def test_a_saved_student_that_scores_otherwise_is_not_kept(
-    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+def other_weight(saved: Encoder) -> Encoder:
+    saved.transformer.encoder.layer[1].output.dense.weight.zero_()
+    return saved
+
+
+def other_pooling(saved: Encoder) -> Encoder:
+    saved.pooling = ("cls",)
+    return saved
+
+
+def other_width(saved: Encoder) -> Encoder:
+    return saved.with_dense([Dense(32, 8)], normalize=True)
+
+
+def other_length(saved: Encoder) -> Encoder:
+    """Of the vectors: no dev score by cosines shows it."""
+    layer = Dense(32, 32, bias=False)
+    layer.linear.weight.copy_(2 * torch.eye(32))
+    return saved.with_dense([layer], normalize=False)
+
+
+@pytest.mark.parametrize("change", [other_weight, other_pooling, other_width, other_length])
+def test_a_saved_student_with_other_vectors_is_not_kept(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch, change: Callable[[Encoder], Encoder]
 ) -> None:
-    """As if a layer had been left out of the folder."""
-    texts = make_sentences(200)
-    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
     honest = deploy.read_back
 
     def read_back(folder: Path, *, trust_remote_code: bool) -> Encoder:
-        saved = honest(folder, trust_remote_code=trust_remote_code)
         with torch.no_grad():
-            saved.transformer.embeddings.word_embeddings.weight.mul_(-3)
-        return saved
+            return change(honest(folder, trust_remote_code=trust_remote_code)).eval()
 
     monkeypatch.setattr(deploy, "read_back", read_back)
-    with pytest.raises(TrainingError, match=r"the saved student scores .* but the trained one scored"):
-        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers), work)
+    with pytest.raises(TrainingError, match="the vectors of the saved student differ from those of the trained one"):
+        distill.run(distill.Params(**NUMBERS), work)
+    assert not work.names("students")
+
+
+def test_a_student_whose_dev_score_saw_no_numbers_is_not_kept(
+    work: WorkDirectory, dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Selection, "_vectors", lambda self, ids, mask: self.encoder.embed(ids, mask) * torch.nan)
+    with pytest.raises(TrainingError, match="returns vectors with NaN or infinity"):
+        distill.run(distill.Params(dev=dev, **NUMBERS), work)
     assert not work.names("students")
 
 
 def test_a_saved_student_that_gives_no_numbers_is_not_kept(
-    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though its dev score is no worse than that of the start: both are the lowest."""
-    texts = make_sentences(200)
-    work, dev = make_work(tmp_path / "work", tiny_model, texts), write_dev(tmp_path / "dev.tsv", texts[:40])
-    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
     honest = deploy.read_back
 
     def read_back(*args: Any, **kwargs: Any) -> Encoder:
@@ -96,16 +166,9 @@ def test_a_saved_student_that_gives_no_numbers_is_not_kept(
         return saved
 
     monkeypatch.setattr(deploy, "read_back", read_back)
-    monkeypatch.setattr(StsDev, "score", seeing_all)
     with pytest.raises(TrainingError, match="returns vectors with NaN or infinity"):
-        distill.run(distill.Params(method="mse", student="teacher:2", dev=dev, **numbers), work)
+        distill.run(distill.Params(**NUMBERS), work)
     assert not work.names("students")
-
-
-def seeing_all(self: StsDev, vectors: Embed, device: torch.device) -> float:
-    """A dev score that is never defined, of vectors that were looked at all the same."""
-    encode_tokens(self.tokens, self.pad, vectors, device)
-    return float("nan")
 
 
 def test_a_start_with_nan_in_its_weights_is_not_trained(tmp_path: Path, tiny_model: Path) -> None:
