@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sentcompress.models.model_files import read_config, whole_number
+from sentcompress.models.shape import SIZES_IN_WORDS
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
@@ -38,12 +39,6 @@ CHARACTER_COUNT = 2
 LEAST_VOCABULARY = 8000
 # A budget is used to at least this share: a smaller shape would waste it.
 LEAST_USE = 0.6
-# The options of `distill` that make a table or a layer smaller, in words.
-_SIZES: Mapping[str, str] = {
-    "vocabulary": "a vocabulary of {:,} tokens",
-    "token-dim": "token embeddings of {} dimensions",
-    "feed-forward": "feed-forward layers of {} units",
-}
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,8 @@ class Candidate:
     @property
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
-        parts = [words.format(self.options[name]) for name, words in _SIZES.items() if name in self.options]
+        sizes = {name: self.options.get(name.replace("_", "-")) for name in SIZES_IN_WORDS}
+        parts = [SIZES_IN_WORDS[name].format(size) for name, size in sizes.items() if size is not None]
         if self.published or self.untrained:
             own = f"{self.student}, a {'published student' if self.published else 'teacher'}"
             return f"{own}, cut to {' and '.join(parts)}" if parts else own

@@ -18,7 +18,7 @@ from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
-from sentcompress.models.shape import STATIC_STUDENT
+from sentcompress.models.shape import SIZES_IN_WORDS, STATIC_STUDENT
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
 from sentcompress.store import MODEL_FILES, Artifact, made_here, made_of, name_part
@@ -228,7 +228,7 @@ def _origin(teacher: str, lineage: Sequence[Artifact]) -> str:
     made = f" with {', then '.join(reversed(methods))}" if methods else ""
     student = next((str(a.facts["student"]) for a in reversed(chain) if a.facts.get("student")), None)
     if made and student:
-        return f"Its teacher is {teacher}; it was made{made}, starting from {_start(student)}"
+        return f"Its teacher is {teacher}; it was made{made}, starting from {_start(student)}{_cut(chain)}"
     return f"It was made from {teacher}{made}"
 
 
@@ -237,6 +237,14 @@ def _start(student: str) -> str:
     if layers := LAYERS.fullmatch(student):
         return "the teacher's last layer" if layers[1] == "1" else f"the teacher's last {layers[1]} layers"
     return "the teacher's token vectors" if student == STATIC_STUDENT else student
+
+
+def _cut(chain: Sequence[Artifact]) -> str:
+    """What `distill` made smaller, in words; empty if nothing."""
+    sizes = {name: size for a in reversed(chain) for name in SIZES_IN_WORDS if (size := a.facts.get(name)) is not None}
+    return (
+        f", cut to {' and '.join(SIZES_IN_WORDS[name].format(size) for name, size in sizes.items())}" if sizes else ""
+    )
 
 
 def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:

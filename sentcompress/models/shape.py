@@ -6,6 +6,7 @@ Does not import torch, because the command line needs it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,10 +16,17 @@ from sentcompress.models.model_files import whole_number
 TEACHER_LAYERS = re.compile(r"teacher:(.*)")
 # The teacher's tokens, each with one vector, and none of its layers.
 STATIC_STUDENT = "teacher:static"
-# What a student is initialised from: the checkpoint's weights, as published; for narrowed parts of `teacher:K`, the
-# teacher's hidden states on sample sentences; or random numbers.
+# What a student is initialised from: the checkpoint's weights, as published; for narrowed parts, the hidden states
+# of the model that is narrowed on sample sentences; or random numbers.
 WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
 STARTS = (WEIGHTS, SENTENCES, RANDOM)
+
+# The sizes that make a student smaller, in words.
+SIZES_IN_WORDS: Mapping[str, str] = {
+    "vocabulary": "a vocabulary of {:,} tokens",
+    "token_dim": "token embeddings of {} dimensions",
+    "feed_forward": "feed-forward layers of {} units",
+}
 
 
 @dataclass(frozen=True)

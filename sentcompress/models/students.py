@@ -118,9 +118,7 @@ class InitialStudent:
     ) -> Encoder:
         """The encoder in the shape that is asked for; `encoder` itself may be changed."""
         shape = self.shape
-        if shape.token_dim is not None and not shape.static:
-            # Before anything slow: fewer architectures support this than cutting layers.
-            check_factorisable(encoder.config, self.source.label)
+        self._check(encoder)
         counts = np.zeros(0, np.int64)
         if shape.static or shape.vocabulary is not None:
             counts = token_occurrences(encoder, texts)
@@ -140,6 +138,19 @@ class InitialStudent:
             start_anew(encoder, layers_only=shape.layers is not None)
         return encoder
 
+    def _check(self, encoder: TransformerEncoder) -> None:
+        """Raise InputError, before anything slow, if the encoder does not have the parts to cut."""
+        shape, label = self.shape, self.source.label
+        if shape.static:
+            return
+        if shape.token_dim is not None:
+            # Fewer architectures support this than cutting layers.
+            check_factorisable(encoder.config, label)
+        if shape.layers is not None:
+            last_layers(encoder.transformer, shape.layers, label)
+        if shape.feed_forward is not None:
+            check_narrowable(encoder.config, shape.feed_forward, label)
+
     def _watch(
         self,
         encoder: TransformerEncoder,
@@ -157,8 +168,6 @@ class InitialStudent:
         # Check before the measurement, which takes minutes.
         if self.shape.token_dim is not None:
             check_holds_states(encoder.config, self.shape.token_dim, label)
-        if self.shape.feed_forward is not None:
-            check_narrowable(encoder.config, self.shape.feed_forward, label)
         encoder.to(device)
         if self.shape.token_dim is not None:
             before = encoder.depth - count

@@ -137,7 +137,7 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     with work.build(request) as build:
         documents = build.finish({})
     inputs = {documents.reference: documents.digest}
-    facts = {"method": "simtde", "student": "teacher:2"}
+    facts = {"method": "simtde", "student": "teacher:2", "token_dim": None, "vocabulary": 9000, "feed_forward": 64}
     first = report_works.make(work, "students", "first", "distill", facts, inputs)
     mixed = report_works.make(
         work, "students", "mixed", "average", {"method": "average"}, {first.reference: first.digest}
@@ -149,11 +149,12 @@ def test_the_card_follows_the_chosen_model_back_and_names_no_local_folder(tmp_pa
     encoder = load_model(tiny_model)
     lineage = [best, mixed, first, documents]
     shown = Card("best", encoder, facts_of_export, lineage, "t", "t", [], "mit", ["en", "de"]).render()
-    assert "Its teacher is t; it was made with simtde, starting from the teacher's last 2 layers." in shown
+    cut = "the teacher's last 2 layers, cut to a vocabulary of 9,000 tokens and feed-forward layers of 64 units."
+    assert f"Its teacher is t; it was made with simtde, starting from {cut}" in shown
     assert "split-documents c.txt" in shown
     assert "/a/b" not in shown
     averaged = Card("mixed", encoder, facts_of_export, lineage[1:], "t", "t", []).render()
-    assert "made with simtde, then average, starting from the teacher's last 2 layers." in averaged
+    assert f"made with simtde, then average, starting from {cut}" in averaged
     yaml = pytest.importorskip("yaml")
     front = yaml.safe_load(shown[4:].split("\n---\n")[0])
     assert (front["license"], front["language"]) == ("mit", ["en", "de"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +77,26 @@ def test_a_table_that_cannot_be_factorised_is_told_before_the_layers_are_looked_
     with pytest.raises(InputError, match="cannot be factorised: its architecture is 'albert'") as caught:
         student.load()
     assert caught.value.hint == "`token_dim` works with bert, roberta, xlm-roberta, electra"
+
+
+@pytest.mark.parametrize(
+    ("shape", "refusal"),
+    [
+        (Shape(feed_forward=8, start="sentences"), "the feed-forward networks of .* cannot be narrowed"),
+        (Shape(2, feed_forward=8), "the layers of .* cannot be cut"),
+    ],
+)
+def test_parts_that_cannot_be_cut_are_told_before_texts_are_read(tmp_path: Path, shape: Shape, refusal: str) -> None:
+    folder = make_tiny_model(tmp_path / "model")
+    tiny_transformer("albert", tokens=100).save_pretrained(folder)
+
+    def texts() -> Iterator[list[str]]:
+        pytest.fail("the texts were read")
+        yield []
+
+    student = InitialStudent("it", resolve(str(folder)), replace(shape, vocabulary=60))
+    with pytest.raises(InputError, match=f"{refusal}: its architecture is 'albert'"):
+        student.load(texts(), ["a text"])
 
 
 def test_more_layers_than_there_are() -> None:
