@@ -160,7 +160,7 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
 
     The teacher with all layers, without its rare tokens, comes first: untrained, it is close to the teacher. Then
     published students, which have been trained for hours, as they are or made smaller. Of the others, one for each
-    number of layers, the one that uses most of the budget.
+    number of layers, the one that uses most of the budget; those that compute most come first.
 
     Args:
         with_published: whether the teacher is theirs.
@@ -170,7 +170,8 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
     for layers, shape in _cuts(teacher):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
-    cut = sorted(best.values(), key=lambda shape: -shape.bytes)
+    # Of equal size, a shape that computes more has its weights in layers rather than in rare tokens.
+    cut = sorted(best.values(), key=lambda shape: -shape.multiplications)
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
     trimmed = _trimmed(teacher, most)
     of_all_layers = {shape.student for shape in trimmed}

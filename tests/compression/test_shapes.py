@@ -28,6 +28,8 @@ def test_what_is_tried_fits_and_uses_the_budget(most: int) -> None:
     assert shapes
     assert all(0.6 * most <= shape.bytes <= most for shape in shapes)
     assert len({shape.student for shape in shapes}) == len(shapes)
+    work = [shape.multiplications for shape in shapes]
+    assert work == sorted(work, reverse=True), "the deepest first, where sizes are about equal"
 
 
 def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_own() -> None:
