@@ -74,8 +74,8 @@ class Params(TrainingOptions):
         str,
         Opt(
             "Initial values: weights (the model's own); sentences (narrowed parts, or the token vectors of "
-            "teacher:static, fitted to the activations of what they are cut from); random (new layers, or a new model of a "
-            "checkpoint's shape).",
+            "teacher:static, fitted to the activations of what they are cut from); random (new layers, or a new model "
+            "of a checkpoint's shape).",
             choices="sentcompress.models.shape:STARTS",
         ),
     ] = "weights"
