@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sentcompress.models.model_files import read_config, whole_number
-from sentcompress.models.shape import SIZES_IN_WORDS
+from sentcompress.models.shape import told_sizes
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
@@ -71,8 +71,7 @@ class Candidate:
     @property
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
-        sizes = {name: self.options.get(name.replace("_", "-")) for name in SIZES_IN_WORDS}
-        parts = [SIZES_IN_WORDS[name].format(size) for name, size in sizes.items() if size is not None]
+        parts = told_sizes({name.replace("-", "_"): value for name, value in self.options.items()})
         if self.published or self.untrained:
             own = f"{self.student}, a {'published student' if self.published else 'teacher'}"
             return f"{own}, cut to {' and '.join(parts)}" if parts else own

@@ -18,7 +18,7 @@ from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
-from sentcompress.models.shape import SIZES_IN_WORDS, STATIC_STUDENT
+from sentcompress.models.shape import STATIC_STUDENT, told_sizes
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
 from sentcompress.store import MODEL_FILES, Artifact, made_here, made_of, name_part
@@ -241,10 +241,8 @@ def _start(student: str) -> str:
 
 def _cut(chain: Sequence[Artifact]) -> str:
     """What `distill` made smaller, in words; empty if nothing."""
-    sizes = {name: size for a in reversed(chain) for name in SIZES_IN_WORDS if (size := a.facts.get(name)) is not None}
-    return (
-        f", cut to {' and '.join(SIZES_IN_WORDS[name].format(size) for name, size in sizes.items())}" if sizes else ""
-    )
+    sizes = told_sizes({name: size for a in reversed(chain) for name, size in a.facts.items() if size is not None})
+    return f", cut to {' and '.join(sizes)}" if sizes else ""
 
 
 def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:

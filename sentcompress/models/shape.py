@@ -21,8 +21,7 @@ STATIC_STUDENT = "teacher:static"
 WEIGHTS, SENTENCES, RANDOM = "weights", "sentences", "random"
 STARTS = (WEIGHTS, SENTENCES, RANDOM)
 
-# The sizes that make a student smaller, in words.
-SIZES_IN_WORDS: Mapping[str, str] = {
+_SIZES_IN_WORDS: Mapping[str, str] = {
     "vocabulary": "a vocabulary of {:,} tokens",
     "token_dim": "token embeddings of {} dimensions",
     "feed_forward": "feed-forward layers of {} units",
@@ -69,6 +68,11 @@ class Shape:
     def as_dict(self) -> dict[str, Any]:
         """Values by name, without `layers`, which the student's name contains."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "layers"}
+
+
+def told_sizes(values: Mapping[str, Any]) -> list[str]:
+    """The sizes that make a student smaller, in words; of values by name, those that are there and not None."""
+    return [words.format(values[name]) for name, words in _SIZES_IN_WORDS.items() if values.get(name) is not None]
 
 
 @dataclass(frozen=True)

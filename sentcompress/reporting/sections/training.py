@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sentcompress.models.shape import told_sizes
 from sentcompress.numeric import amount, number
 from sentcompress.reporting.charts import Line, curves
 from sentcompress.reporting.evidence import Evidence, Source, Student
@@ -111,7 +112,7 @@ def _table(evidence: Evidence) -> Table:
             [
                 student.name,
                 str(facts.get("method", "")),
-                f"{facts.get('student', '')} of {str(facts.get('teacher', '')).rpartition('/')[2]}",
+                _made_from(facts),
                 amount(facts.get("parameters")),
                 number(facts.get("dimension")),
                 number(facts.get("dev")),
@@ -120,3 +121,10 @@ def _table(evidence: Evidence) -> Table:
             ]
         )
     return Table("Students", columns, rows, _sources(evidence.students))
+
+
+def _made_from(facts: Mapping[str, Any]) -> str:
+    """What a student started from, its teacher, and the sizes that it was cut to."""
+    sizes = told_sizes(facts)
+    cut = f", cut to {' and '.join(sizes)}" if sizes else ""
+    return f"{facts.get('student', '')} of {str(facts.get('teacher', '')).rpartition('/')[2]}{cut}"
