@@ -99,7 +99,7 @@ def test_it_is_scored_and_embeds_as_a_teacher(folder: Path, tmp_path: Path) -> N
     [
         (Shape(1), "the layers of .* cannot be cut: its architecture is 't5'"),
         (Shape(1, token_dim=8), "the token table of .* cannot be factorised: its architecture is 't5'"),
-        (Shape(1, vocabulary=20), "the vocabulary of .* cannot be trimmed"),
+        (Shape(vocabulary=20), "the vocabulary of .* cannot be trimmed"),
         (Shape(1, feed_forward=8), "the layers of .* cannot be cut: its architecture is 't5'"),
     ],
 )
