@@ -175,6 +175,11 @@ def asked() -> int | None:
     return None if _state.noted_raised else _state.noted
 
 
+def received() -> int | None:
+    """The signal that this process stops for, or will: the one that was raised, or that waits for `check`."""
+    return _state.raised or asked()
+
+
 def check() -> None:
     """Raise the signal that arrived in a block `Held`, if there is one; called where the state can be saved."""
     if asked() is not None:

@@ -34,6 +34,8 @@ LOOK_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.2
 # Without a sign of life for so long, a rank is the one to blame for an exchange that has failed.
 SILENT_SECONDS = 4.0
+# How long a rank that has failed waits at most until the others know why: less than torchrun waits before it kills.
+HEARD_SECONDS = 15.0
 GO_ON = "run the same command again: it resumes from the last checkpoint, with any number of ranks"
 # The meetings that this process has had: each has its own keys.
 _meetings = count()
@@ -82,7 +84,7 @@ class Meeting:
         prefix = f"sentcompress/{launch.attempt}/{next(_meetings)}"
         self.store, self._beating = (PrefixStore(prefix, store) for store in _connections(launch))
         self._round = 0
-        self._beats: dict[int, tuple[bytes, float]] = {}
+        self._beats: dict[int, tuple[bytes, float, float]] = {}
         self._ended: _Ended | None = None
         self._left = threading.Event()
         if self.store.add(f"started/{launch.number}", 1) > 1:
@@ -167,11 +169,14 @@ class Meeting:
         self._stop()
 
     def _wait_until_heard(self) -> None:
-        """Wait until no living rank needs the store any more, which rank 0 may serve, or a launcher ends them all."""
-        until = time.monotonic() + SILENT_SECONDS
+        """Wait until no living rank needs the store any more, which rank 0 may serve, or a launcher ends them all.
+
+        A rank that is slow to hear it, on a busy machine, would only find that the store is gone.
+        """
+        until = time.monotonic() + HEARD_SECONDS
         while time.monotonic() < until:
             waiting = [rank for rank in self._others() if not self.store.check([f"left/{rank}"])]
-            if all(self._silence(rank) > SILENT_SECONDS / 2 for rank in waiting):
+            if all(self._silence(rank) > SILENT_SECONDS for rank in waiting):
                 return
             time.sleep(LONGEST_PAUSE / 4)
 
@@ -192,7 +197,16 @@ class Meeting:
             self._stop()
 
     def lost(self, error: Exception) -> RankError | signals.StoppedError:
-        """The error that names the rank which has ended, after an exchange that failed."""
+        """The error after an exchange that failed: it names the rank which has ended.
+
+        If a signal has reached this rank too, the others have most likely ended because of it, and so does this one:
+        with its exit code, the scheduler starts the job again.
+        """
+        found = self._cause(error)
+        number = signals.received()
+        return found if number is None or isinstance(found, signals.StoppedError) else signals.stopped(number)
+
+    def _cause(self, error: Exception) -> RankError | signals.StoppedError:
         deadline = time.monotonic() + SILENT_SECONDS
         try:
             while time.monotonic() < deadline:
@@ -218,14 +232,16 @@ class Meeting:
         return RankError(f"{self.launch}: stopped, because {self.name(ended.rank)} has ended: {ended.reason}", GO_ON)
 
     def _silence(self, rank: int) -> float:
-        """Seconds since the last heartbeat of a rank."""
+        """Seconds since the last heartbeat of a rank, without the time in which this rank did not look either.
+
+        Otherwise, a rank that was paused itself would find the others silent when it wakes up.
+        """
         now, key = time.monotonic(), f"alive/{rank}"
         beat = self.store.get(key) if self.store.check([key]) else b""
-        seen, since = self._beats.get(rank, (None, now))
-        if seen != beat:
-            since = now
-        self._beats[rank] = (beat, since)
-        return now - since
+        seen, looked, silent = self._beats.get(rank, (None, now, 0.0))
+        silent = silent + min(now - looked, 2 * LOOK_SECONDS) if seen == beat else 0.0
+        self._beats[rank] = (beat, now, silent)
+        return silent
 
     def _gone(self, ranks: Sequence[int]) -> RankError:
         names = " and ".join(map(self.name, ranks))

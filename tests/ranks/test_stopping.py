@@ -49,6 +49,28 @@ def signalling(*given):
     return score_of(*given)
 selection.score_of = signalling
 """
+# As IN_A_STEP, but rank 0 ends before rank 1 has heard why, as on a machine that stands still for a while.
+UNHEARD = (
+    IN_A_STEP
+    + """
+from sentcompress.ranks.meeting import Meeting
+if RANK == 1:
+    save = loop.Training._save_stopped
+    def slow(*given):
+        Meeting._listen = lambda meeting: None
+        time.sleep(2)
+        return save(*given)
+    loop.Training._save_stopped = slow
+else:
+    Meeting._wait_until_heard = lambda meeting: None
+    from sentcompress.ranks.group import Group
+    stop = loop.Training._save_stopped
+    def alone(*given):
+        Group.meet = lambda group: None
+        return stop(*given)
+    loop.Training._save_stopped = alone
+"""
+)
 # One rank gets a signal before its second file; the other one would never end its own.
 BETWEEN_FILES = """
 from sentcompress.stages import teacher_embed
@@ -127,6 +149,14 @@ def test_all_ranks_stop_after_the_same_step_and_any_number_goes_on(
             assert student.facts[fact] == students[0].facts[fact], fact
         for tensor, values in weights[0].items():
             assert float((values - found[tensor]).abs().max()) < 1e-5, tensor
+
+
+def test_a_rank_that_has_got_the_signal_ends_with_its_code_even_if_rank_0_is_gone(
+    work: WorkDirectory, tmp_path: Path, commands: Commands
+) -> None:
+    """Otherwise a scheduler would count the job as failed, and not start it again."""
+    ended = run_ranks(commands, distilling(work, "unheard"), tmp_path, kill=False, code=RUN.format(UNHEARD))
+    say_and_end(ended, REQUEUE, "stopped by SIGUSR1")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
