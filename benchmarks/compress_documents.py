@@ -6,8 +6,9 @@
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
 teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
-Quora is written as a collection first. A row that is there is skipped, or replaced with `--again`; an interrupted run
-resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time. Writes
+STS-B and STS13, sets of other text, show what training on one's own documents costs elsewhere. Quora is written as a
+collection first. A row that is there is skipped, or replaced with `--again`; an interrupted run resumes, without a
+figure for its minutes. Run it on a quiet machine: the time limit is wall time. Writes
 benchmarks/results/compress_documents.json and .md.
 """
 
@@ -26,8 +27,8 @@ from typing import Any
 from running import RESULTS, facts, machine, read_results, sentcompress, write_results
 
 from sentcompress.corpora.pairs import pairs_data_set
-from sentcompress.evaluation.metrics import NDCG
-from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select
+from sentcompress.evaluation.metrics import NDCG, SPEARMAN
+from sentcompress.evaluation.score import COMPARE, MODEL, read_scores, select, value_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ SETTINGS: Mapping[str, Setting] = {
     "16MB": Setting("--max-bytes 16MB --vector-bytes 384 --time 30m", 98.5),
     "keep-index": Setting("--max-bytes 10MB --keep-index --time 30m", 98.0, keep_index=True),
 }
+# The teacher's are 82.03 and 80.60.
+STS_SETS = ("STS-B", "STS13")
 
 
 def as_collection(pairs: Path, folder: Path) -> Path:
@@ -75,13 +78,19 @@ def judged(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"ndcg": mine.value, "teacher": other.value, "kept": mine.kept, "queries": mine.count}
 
 
+def rated(export: str, sets: Path, work: Path) -> dict[str, float]:
+    """The Spearman correlation x 100 on each STS set of a folder."""
+    scores = read_scores(facts(f"eval-sts --sts {sets} --model {export} --bootstrap 0 --name rated", work))
+    return {data: value_of(scores, SPEARMAN, data) for data in STS_SETS}
+
+
 def without_place(verdict: Mapping[str, Any], work: Path) -> dict[str, Any]:
     """The verdict with paths relative to the work directory: the table may be published."""
     told: dict[str, Any] = json.loads(json.dumps(verdict).replace(f"{work.resolve()}/", ""))
     return told
 
 
-def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
+def one_run(collection: Path, sets: Path, setting: Setting, work: Path) -> dict[str, Any]:
     """A row of the table."""
     begun_before = (work / "plans" / "small.toml").exists()
     started = time.monotonic()
@@ -95,6 +104,7 @@ def one_run(collection: Path, setting: Setting, work: Path) -> dict[str, Any]:
         "verdict": without_place(told["verdict"], work),
         "plan": told["plan"],
         "machine": conditions(),
+        "sts": rated(name, sets, work),
     }
     if setting.keep_index:
         row["float32"] = judged(facts(f"{base} --model {name} --document-model teacher --name judged", work))
@@ -120,6 +130,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`compress` did not see: with float32 vectors, and with vectors as they are stored. Exact search; the teacher",
         "in float32.",
         "`aim`: the percentage that was set as the goal. Search fidelity: on queries made from held-out documents.",
+        "STS-B test and STS13: Spearman x 100 of the graph on pairs of other text (teacher: 82.03 and 80.60).",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
         "`minutes` is empty for a run that was interrupted and finished by a second call. Rows without a commit are",
@@ -129,25 +140,27 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "([log](../../docs/decisions/0010-log.md#how-compress-trains)): no judgement was used, but these are",
         "documents of two collections of this table. Quora's were not used for it.",
         "",
-        "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | minutes "
-        "| processor | cores | commit |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---:|---|",
+        "| collection | budget | graph | vector | float32 vectors | stored vectors | aim | search fidelity | STS-B "
+        "| STS13 | minutes | processor | cores | commit |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---|",
     ]
     for row in rows:
         verdict, stored = row["verdict"], row.get("stored")
+        pairs = [format(row["sts"][data], ".1f") if "sts" in row else "" for data in STS_SETS]
         lines.append(
             f"| {row['collection']} | `{row['setting']['options']}` | {verdict['bytes'] / 1e6:.2f} MB | "
             f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
-            f"{verdict['fidelity']:.1f} | {'' if row['minutes'] is None else format(row['minutes'], '.0f')} "
-            f"| {row['machine']['processor']} | {row['machine']['cores']} | {row.get('commit', '')} |"
+            f"{verdict['fidelity']:.1f} | {' | '.join(pairs)} | "
+            f"{'' if row['minutes'] is None else format(row['minutes'], '.0f')} | {row['machine']['processor']} | "
+            f"{row['machine']['cores']} | {row.get('commit', '')} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with retrieval/scifact, retrieval/msmarco_5k and quora")
+    parser.add_argument("data", type=Path, help="folder with retrieval/scifact, retrieval/msmarco_5k, quora and sts")
     parser.add_argument("--work", type=Path, default=Path("work-compress"))
     parser.add_argument("--only", default=",".join(SETTINGS), help=f"some of: {', '.join(SETTINGS)}")
     parser.add_argument("--sets", default="SciFact,msmarco_5k,Quora")
@@ -164,7 +177,8 @@ def main() -> None:
                 continue
             git = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
             commit = subprocess.check_output(git, text=True).strip()
-            row = one_run(folder.resolve(), SETTINGS[setting], asked.work / f"{name}-{setting}".lower())
+            work = asked.work / f"{name}-{setting}".lower()
+            row = one_run(folder.resolve(), asked.data / "sts", SETTINGS[setting], work)
             made = {"collection": name, "name": setting, "commit": commit, **row}
             rows = [made if row is known else row for row in rows] if known else [*rows, made]
             write_results("compress_documents", {"rows": rows}, markdown(rows))

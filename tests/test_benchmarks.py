@@ -34,7 +34,7 @@ from sentcompress.cli.main import app
 from sentcompress.commands import find_command
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.encoding.engine import EncodeEngine
-from sentcompress.evaluation.metrics import INDEX_BYTES, MRR, NDCG, SEARCH_TIME
+from sentcompress.evaluation.metrics import INDEX_BYTES, MRR, NDCG, SEARCH_TIME, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import Recorder
 from sentcompress.evaluation.search_verdict import LEVELS
@@ -138,10 +138,12 @@ def recorded(script: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: dict[s
     return lines
 
 
-def scored(metric: str, value: float, other: float) -> dict[str, Any]:
+def scored(value: float, other: float, sts: float) -> dict[str, Any]:
     recorder = Recorder({"model": "small", "compare": "big"})
     values = {"model": value, "compare": other}
-    recorder.add("set", metric, values, intervals=works.around(values, 1))
+    recorder.add("set", NDCG, values, intervals=works.around(values, 1))
+    for number, data in enumerate(("STS-B", "STS13")):
+        recorder.add(data, SPEARMAN, {"model": sts + number})
     return {"scores": recorder.as_dicts()}
 
 
@@ -149,19 +151,20 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     script = load("compress_documents")
     export = str(tmp_path / "work" / "exports" / "small")
     verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0, "export": export}
-    answer = {"verdict": verdict, "plan": "plans/small.toml", **scored(NDCG, 60.0, 64.0)}
+    answer = {"verdict": verdict, "plan": "plans/small.toml", **scored(60.0, 64.0, 71.2)}
     lines = recorded(script, monkeypatch, answer)
     setting, kept = script.SETTINGS["10MB-128"], script.SETTINGS["keep-index"]
-    rows = [{"collection": "set", **script.one_run(tmp_path, chosen, tmp_path / "work")} for chosen in (setting, kept)]
+    sts = tmp_path / "sts"
+    rows = [{"collection": "set", **script.one_run(tmp_path, sts, one, tmp_path / "work")} for one in (setting, kept)]
     assert [parse(line) for line in lines]
     assert [line.split()[0] for line in lines] == [
-        "compress", "eval-retrieval", "encode", "eval-retrieval", "compress", "eval-retrieval"
+        "compress", "eval-sts", "eval-retrieval", "encode", "eval-retrieval", "compress", "eval-sts", "eval-retrieval"
     ]  # fmt: skip
-    assert "--vectors" in lines[3]
-    assert "--document-model teacher" in lines[5]
+    assert "--vectors" in lines[4]
+    assert "--document-model teacher" in lines[7]
     assert [row["verdict"]["export"] for row in rows] == ["exports/small"] * 2
     text = script.markdown(rows)
-    assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 |" in text
+    assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 | 71.2 | 72.2 |" in text
     assert "| 93.8% |  | 98% |" in text
 
 
