@@ -318,10 +318,13 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
             f"{budget.passages:,} passages, which makes the search fidelity look higher than among more"
         )
     if budget.rounds:
-        return [*lines, f"Candidates: {told_shapes(plan.candidates)}"]
-    lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
-    if others := plan.candidates[1:]:
-        lines.append(f"With more time, it would be compared with {told_shapes(others)}")
+        lines.append(f"Candidates: {told_shapes(plan.candidates)}")
+    else:
+        lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
+        if others := plan.candidates[1:]:
+            lines.append(f"With more time, it would be compared with {told_shapes(others)}")
+    if any("vocabulary" in one.options for one in (plan.candidates if budget.rounds else plan.candidates[:1])):
+        lines.append("A model whose vocabulary is cut to your documents loses more on other text")
     return lines
 
 
