@@ -55,5 +55,5 @@ class Cost:
 def cost_of_reading(path: Path, how: str = "texts", *, skip: bool = False) -> Cost:
     """Read a file to its end or its first error: its `texts`, as records; its `lines`; its `pairs`."""
     command = [sys.executable, "-c", _CODE, how, str(path), "skip" if skip else "stop"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     return Cost(*json.loads(run.stdout))

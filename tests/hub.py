@@ -50,6 +50,8 @@ def asking(endpoint: str, home: Path) -> dict[str, str]:
     variables = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
     # A proxy would be asked for 127.0.0.1 too.
     variables |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    # On a busy machine, this hub can take longer to answer than the 10 seconds that are usual.
+    variables |= {"HF_HUB_ETAG_TIMEOUT": "300", "HF_HUB_DOWNLOAD_TIMEOUT": "300"}
     variables.pop("HF_HUB_OFFLINE", None)
     return variables
 

@@ -42,7 +42,7 @@ def process_of(
     path = os.pathsep.join(map(str, [*([modules] if modules else []), ROOT]))
     command = [sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, timeout=600)
 
 
 @ALL
@@ -94,7 +94,7 @@ def test_an_import_is_ended_first(sent: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "careless.py").write_text(
         f"import os, time\nos.kill(os.getpid(), {int(sent)})\ntime.sleep(0.1)\nopen('loaded', 'w').close()\n"
     )
-    what = "import time\n    try:\n        import careless\n    except BaseException:\n        pass\n    time.sleep(5)"
+    what = "import time\n    try:\n        import careless\n    except BaseException:\n        pass\n    time.sleep(60)"
     assert outcome(START + WORK.format(what), tmp_path, "status", "--work", ".", modules=tmp_path) == told(sent)
     assert (tmp_path / "loaded").exists()
     assert not (tmp_path / "went-on").exists()
@@ -123,7 +123,7 @@ def test_what_another_rank_got_is_passed_on_only_once_during_an_import(tmp_path:
         "import time\nfrom sentcompress.signals import pass_on\n"
         f"for _ in range(3):\n    pass_on({int(signal.SIGUSR1)})\n    time.sleep(0.05)\nopen('loaded', 'w').close()\n"
     )
-    what = "import time\n    try:\n        import slow\n        time.sleep(5)\n    finally:\n"
+    what = "import time\n    try:\n        import slow\n        time.sleep(60)\n    finally:\n"
     what += "        open('cleared', 'w').close()"
     assert outcome(START + WORK.format(what), tmp_path, "status", "--work", ".", modules=tmp_path) == told(
         signal.SIGUSR1
@@ -135,7 +135,7 @@ def test_what_another_rank_got_is_passed_on_only_once_during_an_import(tmp_path:
 @ALL
 def test_what_is_raised_in_a_destructor_is_raised_again(sent: signal.Signals, tmp_path: Path) -> None:
     what = f"import time\n    class Last:\n        def __del__(self): send({int(sent)}); time.sleep(0)\n"
-    what += "    last = Last()\n    del last\n    time.sleep(5)"
+    what += "    last = Last()\n    del last\n    time.sleep(60)"
     assert while_working(what, tmp_path) == told(sent)
     assert not (tmp_path / "went-on").exists()
 
@@ -225,7 +225,7 @@ def test_what_takes_too_long_need_not_end(
 ) -> None:
     """The state can only be saved if nothing was being changed."""
     what = f"import sentcompress.signals as own; own.PATIENCE_SECONDS, own.UNCHANGED_SECONDS = {patience}, 0.1\n"
-    what += f"send({int(sent)})\ntry:\n    {part}\nexcept own.StoppedError as stop:\n"
+    what += f"try:\n    send({int(sent)})\n    {part}\nexcept own.StoppedError as stop:\n"
     what += "    open(str(stop.whole), 'w').close()\n    raise\nopen('went-on', 'w').close()"
     assert while_held(what, tmp_path) == told(sent)
     assert [path.name for path in tmp_path.iterdir()] == [whole]
@@ -258,7 +258,7 @@ def in_native_code(folder: Path, where: str = "library.pclose(shell)") -> Iterat
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
     ) as process:
-        watch = threading.Timer(100, process.kill)
+        watch = threading.Timer(600, process.kill)
         watch.start()
         try:
             assert process.stdout is not None
@@ -372,5 +372,5 @@ def test_at_random_moments(sent: signal.Signals, tmp_path: Path) -> None:
             assert process.stdout.read(5) == b"ready"
             time.sleep(draw.uniform(0, 0.4))
             process.send_signal(sent)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
         assert (process.returncode, err.decode()) in (told(sent), (0, ""))

@@ -26,7 +26,7 @@ from typing import Any
 from forks import become
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 1200.0
 MODULE = "sentcompress"
 
 

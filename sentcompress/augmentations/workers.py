@@ -107,7 +107,7 @@ def _receive(worker: _Worker) -> list[str]:
 
 
 def _death(worker: _Worker) -> SentcompressError:
-    worker.process.join(timeout=5)
+    worker.process.join(timeout=60)  # its pipe is closed, so it is about to end
     code = worker.process.exitcode
     if code == -signal.SIGKILL:
         return SentcompressError("a worker was killed", "if memory ran out, use fewer `workers`; then run again")

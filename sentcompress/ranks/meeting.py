@@ -14,8 +14,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cache
@@ -87,6 +87,7 @@ class Meeting:
         self._beats: dict[int, tuple[bytes, float, float]] = {}
         self._ended: _Ended | None = None
         self._left = threading.Event()
+        self._exchanging = False
         if self.store.add(f"started/{launch.number}", 1) > 1:
             raise RankError(f"{launch}: another process already has this rank", "give each its own RANK")
         self.store.set(f"host/{launch.number}", socket.gethostname())
@@ -121,13 +122,27 @@ class Meeting:
         if self.launch.number == 0:
             self._say(value)
             return value
-        return self._heard(0)
+        with self._needing_the_store():
+            return self._heard(0)
+
+    @contextmanager
+    def _needing_the_store(self) -> Iterator[None]:
+        """A part in which rank 0 must not take the store away, although the thread has heard that another one ended.
+
+        What the others have said can still be read, and may be the error that all of them report.
+        """
+        self._exchanging = True
+        try:
+            yield
+        finally:
+            self._exchanging = False
 
     def collect(self, value: Any) -> list[Any]:
         """All-gather: the values of all ranks, in rank order."""
         self._round += 1
-        self._say(value)
-        return [self._heard(rank) for rank in range(self.launch.count)]
+        with self._needing_the_store():
+            self._say(value)
+            return [self._heard(rank) for rank in range(self.launch.count)]
 
     def _say(self, value: Any) -> None:
         try:
@@ -141,7 +156,7 @@ class Meeting:
             while not self._comes([key], LOOK_SECONDS):
                 if ended := self._end_of_another():
                     raise ended
-                if self._silence(rank) > self.launch.seconds:
+                if self._silence(rank, LOOK_SECONDS) > self.launch.seconds:
                     raise self._gone([rank])
             return json.loads(self.store.get(key))
         except RuntimeError as error:
@@ -176,7 +191,7 @@ class Meeting:
         until = time.monotonic() + HEARD_SECONDS
         while time.monotonic() < until:
             waiting = [rank for rank in self._others() if not self.store.check([f"left/{rank}"])]
-            if all(self._silence(rank) > SILENT_SECONDS for rank in waiting):
+            if all(self._silence(rank, LONGEST_PAUSE) > SILENT_SECONDS for rank in waiting):
                 return
             time.sleep(LONGEST_PAUSE / 4)
 
@@ -207,12 +222,13 @@ class Meeting:
         return found if number is None or isinstance(found, signals.StoppedError) else signals.stopped(number)
 
     def _cause(self, error: Exception) -> RankError | signals.StoppedError:
-        deadline = time.monotonic() + SILENT_SECONDS
         try:
-            while time.monotonic() < deadline:
+            # So many looks, not so many seconds, in which this rank may be paused itself.
+            for _ in range(round(SILENT_SECONDS / LONGEST_PAUSE)):
                 if ended := self._end_of_another():
                     return ended
-                if silent := [rank for rank in self._others() if self._silence(rank) > SILENT_SECONDS / 2]:
+                silences = {rank: self._silence(rank, LONGEST_PAUSE) for rank in self._others()}
+                if silent := [rank for rank, seconds in silences.items() if seconds > SILENT_SECONDS / 2]:
                     return self._gone(silent)
                 time.sleep(LONGEST_PAUSE)
         except RuntimeError:
@@ -231,15 +247,18 @@ class Meeting:
             return signals.stopped(ended.signal, hint=ended.hint)
         return RankError(f"{self.launch}: stopped, because {self.name(ended.rank)} has ended: {ended.reason}", GO_ON)
 
-    def _silence(self, rank: int) -> float:
+    def _silence(self, rank: int, pause: float) -> float:
         """Seconds since the last heartbeat of a rank, without the time in which this rank did not look either.
 
         Otherwise, a rank that was paused itself would find the others silent when it wakes up.
+
+        Args:
+            pause: seconds from one look to the next.
         """
         now, key = time.monotonic(), f"alive/{rank}"
         beat = self.store.get(key) if self.store.check([key]) else b""
         seen, looked, silent = self._beats.get(rank, (None, now, 0.0))
-        silent = silent + min(now - looked, 2 * LOOK_SECONDS) if seen == beat else 0.0
+        silent = silent + min(now - looked, 2 * pause) if seen == beat else 0.0
         self._beats[rank] = (beat, now, silent)
         return silent
 
@@ -268,6 +287,7 @@ class Meeting:
             signals.pass_on(int(self._beating.get(SIGNAL)))
         if self._ended is None and (ended := _read_end(self._beating)):
             self._ended = ended
+        if self._ended and not self._exchanging:
             self._beating.set(f"left/{self.launch.number}", "")
 
     def _stop(self) -> None:

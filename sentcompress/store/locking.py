@@ -129,7 +129,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
     Args:
         what: what the lock protects, for the error.
-        patience: seconds to wait for another holder.
+        patience: seconds to wait for another holder; the time in which this process is paused does not count.
 
     Raises:
         BusyError: if another process holds it, or one on another machine may hold it; the message names the process.
@@ -218,7 +218,7 @@ def _foreign(path: Path, what: str = "is a link, or") -> InputError:
 
 
 def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
-    deadline, pause = time.monotonic() + patience, PAUSE_SECONDS
+    left, pause = patience, PAUSE_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -232,10 +232,10 @@ def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
                     raise
                 return lock
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-            if time.monotonic() >= deadline:
+            if left <= 0:
                 raise _unsure(path, what)
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            if left <= 0:
                 raise _busy(path, what) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
@@ -244,8 +244,9 @@ def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
                 f"the file system of {path.parent} has no file locks",
                 "choose a `work` on another one (Lustre: -o flock)",
             ) from None
-        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-        pause = min(1.2 * pause, LONGEST_PAUSE_SECONDS)
+        pause = min(pause, left)
+        time.sleep(pause)
+        left, pause = left - pause, min(1.2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _this_process(descriptor: int) -> Holder:

@@ -78,15 +78,16 @@ class Lookup:
         return None
 
     def _finish_swap(self, target: Path) -> None:
-        deadline = time.monotonic() + SWAP_SECONDS
+        pauses = round(SWAP_SECONDS / PAUSE_SECONDS)  # not a time, in which this process may be paused itself
         while not (target / MANIFEST).exists() and atomic.interrupted(target):
-            if not os.access(target.parent, os.W_OK) or time.monotonic() > deadline:
+            if not os.access(target.parent, os.W_OK) or not pauses:
                 return  # a colleague's folder or a read-only disk: leave it as it is
             try:
                 with locked(beside(target, "lock"), str(target), patience=0):
                     atomic.recover(target)
             except BusyError:
                 time.sleep(PAUSE_SECONDS)  # the writer is alive, between the two renames
+                pauses -= 1
             except (InputError, PermissionError):
                 return  # no locks here: treat it like a read-only disk
 

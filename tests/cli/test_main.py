@@ -284,7 +284,7 @@ def test_a_second_run_is_told_of_the_first(capsys: Captured, work: Path, monkeyp
 
 def sentcompress(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sentcompress", *arguments]
-    return subprocess.run(command, text=True, stderr=subprocess.PIPE, timeout=60, **options)
+    return subprocess.run(command, text=True, stderr=subprocess.PIPE, timeout=600, **options)
 
 
 @pytest.mark.parametrize("asked", ["--help", "status", "methods", "status --json"])
@@ -328,7 +328,7 @@ def test_an_interrupt_and_the_end_that_a_scheduler_sends_are_told(
     with pipe.open("w"):  # opens when the command does: it is at work and waits for lines
         time.sleep(0.2)
         process.send_signal(sent)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == code
     assert told in err
     assert "Traceback" not in err

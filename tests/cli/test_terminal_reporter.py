@@ -132,7 +132,7 @@ resized = ["sh", "-c", 'stty rows 24 cols "$0"; exec "$@"', *sys.argv[1:]]
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(resized)))
 """
 # In a phase with metrics, so that the picture has two lines, a call of the C library that ends when the pipe `release`
-# is opened.
+# is opened. Its shell has opened the pipe `ready` once it ignores Ctrl-C.
 STUCK = """
 import ctypes
 from sentcompress.__main__ import main
@@ -140,7 +140,8 @@ from sentcompress.stages import status
 def run(params, work, reporter):
     library = ctypes.CDLL(None)
     library.popen.restype, library.pclose.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-    shell = library.popen(b"trap '' INT; read line < release", b"w")
+    shell = library.popen(b"trap '' INT; : > ready; read line < release", b"w")
+    open("ready").close()
     with reporter.track("training", total=3) as task:
         reporter.metrics({"loss": 0.25, "dev": 71.5})
         task.advance()
@@ -172,7 +173,8 @@ def shown_on(drawn: str) -> list[str]:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_ctrl_c_is_told_above_the_picture_and_nothing_of_it_stays(tmp_path: Path, columns: int) -> None:
-    os.mkfifo(tmp_path / "release")
+    for pipe in ("release", "ready"):
+        os.mkfifo(tmp_path / pipe)
     words = [sys.executable, "-c", STUCK, "status", "--work", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
     drawn = ""
@@ -183,17 +185,20 @@ def test_ctrl_c_is_told_above_the_picture_and_nothing_of_it_stays(tmp_path: Path
         cwd=tmp_path,
         env=environment,
     ) as process:
-        watch = threading.Timer(100, process.kill)
+        watch = threading.Timer(600, process.kill)
         watch.start()
         assert process.stdin is not None
         assert process.stdout is not None
 
-        def read_until(line: str) -> None:
+        def read() -> None:
             nonlocal drawn
+            block = os.read(process.stdout.fileno(), 2**16)  # type: ignore[union-attr]
+            assert block, drawn
+            drawn += block.decode()
+
+        def read_until(line: str) -> None:
             while not any(line in shown for shown in shown_on(drawn)):
-                block = os.read(process.stdout.fileno(), 2**16)  # type: ignore[union-attr]
-                assert block, drawn
-                drawn += block.decode()
+                read()
 
         read_until("1/3")
         process.stdin.write(b"\x03")
@@ -202,7 +207,7 @@ def test_ctrl_c_is_told_above_the_picture_and_nothing_of_it_stays(tmp_path: Path
         read_until(line)
         after = drawn.count("1/3")
         while drawn.count("1/3") < after + 3:
-            drawn += os.read(process.stdout.fileno(), 2**16).decode()
+            read()
         screen = [shown for shown in shown_on(drawn) if shown]
         assert screen[0] == line
         assert ["loss" in shown for shown in screen[1:]] == [True, False]

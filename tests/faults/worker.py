@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import json
+import math
 import os
 import random
 import shutil
@@ -179,7 +180,9 @@ def warm_up(folder: Path, names: Collection[str]) -> Path:
 
     from sentcompress.cli.main import main
     from sentcompress.stages import augment, report
+    from sentcompress.store import running
 
+    running.WRITE_EVERY = math.inf  # on a busy machine, a run can take seconds, and would write its progress
     typer.main.get_command = functools.cache(typer.main.get_command)  # a third of the time of a short command
     augment.wordnet_spec = lambda *_: stages.Reversal()
     report._draw = lambda chart: (f"<svg>{chart.name}</svg>", chart.name.encode())  # most of a second each time

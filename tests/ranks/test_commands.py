@@ -147,11 +147,24 @@ def failing(commands: Commands, words: Sequence[object], folder: Path, **more: o
     return {number: rank.err for number, rank in ended.items() if rank.code}
 
 
+# Rank 1 reads what the others say when rank 0 has long said, and has ended with an error if it could.
+LATE = """
+import os, time
+from sentcompress.ranks.meeting import Meeting
+heard = Meeting._heard
+def late(meeting, rank):
+    time.sleep(2.5 if os.environ["RANK"] == "1" and rank == 0 else 0)
+    return heard(meeting, rank)
+Meeting._heard = late
+"""
+
+
+@pytest.mark.parametrize("code", [None, SMALL_WINDOWS.format(LATE)], ids=["at once", "late"])
 def test_ranks_that_disagree_are_told_in_what(
-    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
+    work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands, code: str | None
 ) -> None:
     words = [embedding(work, teacher, "main", "--force"), embedding(work, teacher, "main", "--max-length", 8)]
-    said = failing(commands, words, tmp_path, kill=False)
+    said = failing(commands, words, tmp_path, kill=False, code=code)
     host = socket.gethostname()
     assert set(said) == {0, 1}
     for number, text in said.items():
@@ -185,7 +198,20 @@ def test_a_missing_rank_is_named_when_the_time_is_up(
     work: WorkDirectory, teacher: Path, tmp_path: Path, commands: Commands
 ) -> None:
     words = embedding(work, teacher, "new")
-    said = failing(commands, words, tmp_path, count=3, start=(0, 2), kill=False, SENTCOMPRESS_RANK_SECONDS="3")
+    # The time is up when it begins, which is once rank 2 has joined.
+    late = """
+import os, time
+from dataclasses import replace
+from sentcompress.ranks.meeting import Meeting
+arrive = Meeting._arrive
+def arrived(meeting):
+    while os.environ["RANK"] == "0" and not meeting.store.check(["host/2"]):
+        time.sleep(0.01)
+    meeting.launch = replace(meeting.launch, seconds=0.5)
+    return arrive(meeting)
+Meeting._arrive = arrived
+"""
+    said = failing(commands, words, tmp_path, count=3, start=(0, 2), kill=False, code=SMALL_WINDOWS.format(late))
     assert set(said) == {0, 2}
     assert "rank 1 has not joined at 127.0.0.1:" in said[0]
     assert "3 ranks are expected" in said[0]
@@ -217,6 +243,20 @@ def test_a_port_in_use_is_told(work: WorkDirectory, teacher: Path, tmp_path: Pat
     assert "set MASTER_PORT to a free port" in said[0]
 
 
+# Whenever a rank looks what became of the others, ten seconds pass in which it is paused itself.
+PAUSED = """
+import time
+from types import SimpleNamespace
+from sentcompress.ranks import meeting
+pauses = []
+def look(self, look=meeting.Meeting._end_of_another):
+    pauses.append(10.0)
+    return look(self)
+meeting.Meeting._end_of_another = look
+meeting.time = SimpleNamespace(sleep=time.sleep, monotonic=lambda: time.monotonic() + sum(pauses))
+"""
+
+
 def test_a_rank_that_dies_ends_the_others_which_name_it(
     work: WorkDirectory, tmp_path: Path, sentences: list[str], commands: Commands
 ) -> None:
@@ -233,10 +273,11 @@ def dying(self, *given):
         os._exit(9)
     return step(self, *given)
 loop.Training._step = dying
+{PAUSED}
 """
         words = distilling(work, f"dies-{killed}")
         ended = run_ranks(
-            commands, words, tmp_path, code=SMALL_WINDOWS.format(die), kill=False, SENTCOMPRESS_RANK_SECONDS="20"
+            commands, words, tmp_path, code=SMALL_WINDOWS.format(die), kill=False, SENTCOMPRESS_RANK_SECONDS="200"
         )
         other = ended[1 - killed]
         assert ended[killed].code == 9

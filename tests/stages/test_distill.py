@@ -488,10 +488,18 @@ def test_a_student_that_learns_has_no_diagnosis(work: WorkDirectory, dev: Path) 
     assert not [warning for warning in listener.warnings if "step" in warning]
 
 
-def run_to_the_end(folder: str, asked: Params) -> None:
-    """What the killed processes run."""
+def run_to_the_end(folder: str, asked: Params, most: int | None = None) -> None:
+    """What the killed processes run; after `most` steps, they wait to be killed, so that none ends before."""
     os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     torch.set_num_threads(1)
+    step = Training._step
+
+    def waiting(training: Training, *given: Any) -> Any:
+        while training.progress.step == most:
+            time.sleep(0.01)
+        return step(training, *given)
+
+    Training._step = waiting  # type: ignore[method-assign]
     stage.run(asked, WorkDirectory(folder))
 
 
@@ -510,13 +518,14 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
     partial = tmp_path / "killed" / "students" / ".ckd.partial"
     done, died_at = 0, []
     while done < kills:
-        process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked))
+        # Every ten steps are told; there are 96.
+        process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), asked, 85), daemon=True)
         process.start()
-        goal = len(died_at) and died_at[-1] + generator.randrange(1, 75 // kills)
-        while process.is_alive() and last_step(partial) < goal:
+        goal = min(80, len(died_at) and died_at[-1] + generator.randrange(1, 75 // kills))
+        while last_step(partial) < goal:
+            assert process.is_alive()
             time.sleep(0.005)
         time.sleep(generator.random() * 0.05)
-        assert process.is_alive(), "it was done before it could be killed"
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
         done += 1

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from sentcompress.cli.main import _run
 from sentcompress.encoding import batches, sharded_vectors
 from sentcompress.errors import BusyError, InputError, MissingArtifactError, UsageError
 from sentcompress.stages import merge, status, teacher_embed
-from sentcompress.store import Artifact, WorkDirectory
+from sentcompress.store import Artifact, Build, WorkDirectory
 from sentcompress.store.locking import locked
 from sentcompress.store.shard import Shard, find_shard
 
@@ -333,8 +334,17 @@ def test_a_merge_takes_little_memory(tmp_path: Path) -> None:
     assert joined[::rows, 0].tolist() == [0, 1, 2, 3]
 
 
-def run_shards(work: str, model: str, shards: list[str]) -> None:
+def run_shards(work: str, model: str, shards: list[str], *, held: bool = False) -> None:
+    """What the processes run; if it is `held`, a shard that has all its files waits to be killed."""
     batches.WINDOW_SENTENCES = 10
+    finish = Build.finish
+
+    def waiting(build: Build, facts: Mapping[str, Any]) -> Artifact:
+        while held and build.path.name != ".plan.partial":
+            time.sleep(1000)
+        return finish(build, facts)
+
+    Build.finish = waiting  # type: ignore[method-assign]
     for shard in shards:
         embed(WorkDirectory(work), Path(model), shard)
 
@@ -348,15 +358,19 @@ def test_sixteen_shards_two_at_a_time_ten_of_them_killed(work: WorkDirectory, ti
     generator.shuffle(waiting)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.teacher_embed", "transformers.models.bert.modeling_bert"])
-    kills, running = 0, {}
+    begun, to_kill, kills, running = 0, set(), 0, {}
     while waiting or running:
         while waiting and len(running) < 2:
-            shard = waiting.pop(0)
-            running[shard] = context.Process(target=run_shards, args=(str(work.path), str(tiny_model), [shard]))
+            shard, held = waiting.pop(0), begun < 10
+            begun += 1
+            given = (str(work.path), str(tiny_model), [shard])
+            running[shard] = context.Process(target=run_shards, args=given, kwargs={"held": held}, daemon=True)
             running[shard].start()
+            to_kill |= {shard} if held else set()
         time.sleep(generator.random() * 0.3)
-        shard = generator.choice(list(running))
-        if kills < 10 and running[shard].is_alive():
+        if to_kill:
+            shard = generator.choice(sorted(to_kill))
+            to_kill.remove(shard)
             os.kill(running[shard].pid, signal.SIGKILL)
             kills += 1
         for shard, process in list(running.items()):

@@ -99,9 +99,9 @@ def test_a_shard_waits_for_parts_that_others_encode(work: WorkDirectory, tiny_mo
     shard = threading.Thread(target=lambda: done.append(mine_negatives.run(params, work, Waiter())))
     with locked(shared / ".vectors-2-of-3.lock", "it"):
         shard.start()
-        assert waiting.wait(timeout=60)
+        assert waiting.wait(timeout=600)
         assert not done
-    shard.join(timeout=60)
+    shard.join(timeout=600)
     assert done
     assert (shared / "vectors" / "manifest.json").is_file()
 

@@ -25,6 +25,7 @@ from sentcompress.exit_codes import REQUEUE
 from sentcompress.stages import run as stage
 from sentcompress.stages.run import Done, Params
 from sentcompress.store import Request, WorkDirectory, file_digest
+from sentcompress.training.loop import Training
 
 CHAIN = """
 title = "A short chain"
@@ -264,8 +265,16 @@ def test_an_interruption_names_the_stage_and_what_is_kept(
 
 
 def run_as_a_command(words: list[str]) -> None:
-    """What the stopped process runs."""
+    """What the stopped process runs; before the end of the training, it waits to be stopped."""
     os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
+    step = Training._step
+
+    def waiting(training: Training, *given: Any) -> Any:
+        while training.progress.step >= 80 and signals.asked() is None:
+            time.sleep(0.01)
+        return step(training, *given)
+
+    Training._step = waiting  # type: ignore[method-assign]
     signals.install()
     sys.exit(_run(words))
 
@@ -281,14 +290,15 @@ def test_stopped_in_the_middle_of_a_training_it_goes_on(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.distill", "transformers.models.bert.modeling_bert"])
     line = words(asked, *(word for one in settings for word in ("--set", one)), "--work", str(tmp_path / "stopped"))
-    process = context.Process(target=run_as_a_command, args=(line,))
+    process = context.Process(target=run_as_a_command, args=(line,), daemon=True)
     process.start()
     partial = tmp_path / "stopped" / "students" / ".student.partial"
     checkpoint = partial / ".scaffold" / "state" / "checkpoints" / "checkpoint.json"
-    begun = checkpoint if how == signal.SIGKILL else partial / "log.jsonl"
-    while process.is_alive() and not (begun.exists() and begun.stat().st_size):
+    # Its second line is that of a step; before the first step, there is nothing to save.
+    begun, lines = (checkpoint, 0) if how == signal.SIGKILL else (partial / "log.jsonl", 2)
+    while not (begun.exists() and begun.read_bytes().count(b"\n") >= lines):
+        assert process.is_alive()
         time.sleep(0.01)
-    assert process.is_alive(), "it was done before it could be stopped"
     os.kill(process.pid or 0, how)
     process.join()
     assert process.exitcode == code

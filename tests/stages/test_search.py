@@ -201,10 +201,10 @@ def test_the_same_index_is_waited_for(work: WorkDirectory, collection: Path, tin
     assert "use `wait` 30m" in caught.value.alternatives
     with ThreadPoolExecutor(1) as pool:
         with locked(lock, name):
-            found = pool.submit(COMMAND.run, Params(device="cpu", wait="1m", **asked), work, Listener())  # type: ignore[arg-type]
+            found = pool.submit(COMMAND.run, Params(device="cpu", wait="10m", **asked), work, Listener())  # type: ignore[arg-type]
             time.sleep(2.5)
             assert not found.done()
-        assert found.result(timeout=60).index == name
+        assert found.result(timeout=600).index == name
 
 
 def test_an_index_of_other_options_is_not_replaced_and_no_name_is_advised(

@@ -12,7 +12,9 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,20 +211,28 @@ def test_a_resumed_run_keeps_the_plan_it_began_with(
     assert artifact.digest == asked.digest
 
 
-def run_to_the_end(folder: str, teacher: str) -> None:
-    """What the killed processes run."""
+def run_to_the_end(folder: str, teacher: str, most: int | None = None) -> None:
+    """What the killed processes run; with `most` files, they wait to be killed, so that none makes all that is left."""
     import torch
 
     os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     torch.set_num_threads(1)
+    embed, calls = stage._Embedding._embed_span, count()
+
+    def waiting(*given: Any) -> None:
+        while next(calls) == most:
+            time.sleep(1000)
+        embed(*given)
+
+    stage._Embedding._embed_span = waiting  # type: ignore[method-assign]
     stage.run(Params(teacher=teacher, dtype="float32"), WorkDirectory(folder))
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     teacher = str(make_tiny_model(tmp_path / "teacher", layers=4, width=64))
     texts = make_sentences(3000)
-    table = make_table(WorkDirectory(tmp_path / "killed"), texts, 150)
-    make_table(WorkDirectory(tmp_path / "whole"), texts, 150)
+    table = make_table(WorkDirectory(tmp_path / "killed"), texts, 125)  # 24 files
+    make_table(WorkDirectory(tmp_path / "whole"), texts, 125)
     # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sentcompress.stages.teacher_embed", "transformers.models.bert.modeling_bert"])
@@ -234,7 +244,8 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path: Path) ->
 
     kills = 0
     for _ in range(12):
-        process = context.Process(target=run_to_the_end, args=(str(tmp_path / "killed"), teacher))
+        given = (str(tmp_path / "killed"), teacher, 2)
+        process = context.Process(target=run_to_the_end, args=given, daemon=True)
         process.start()
         begun = files()
         # Some die while they start; most in the middle of a file.

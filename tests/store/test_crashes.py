@@ -11,13 +11,15 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from building import KIND, asked, content, in_a_child, interrupt, make
 
-from sentcompress.store import MANIFEST, REQUEST, SCAFFOLD, Artifact, WorkDirectory, atomic
+from sentcompress.store import MANIFEST, REQUEST, SCAFFOLD, Artifact, WorkDirectory, atomic, lookup
 
 STEPS = [(os, "mkdir"), (os, "open"), (os, "fsync"), (os, "rename"), (os, "replace"), (os, "unlink"), (os, "rmdir")]
 
@@ -125,9 +127,15 @@ def test_a_reader_without_the_right_to_write_reads_an_interrupted_swap_as_it_sta
     assert sorted(p.name for p in target.parent.iterdir()) == before
 
 
-def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirectory) -> None:
+def test_a_reader_waits_for_a_living_writer_between_two_renames(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time in which the reader is paused itself does not count."""
     make(work)
-    started, go_on = multiprocessing.Event(), multiprocessing.Event()
+    started, waits, go_on = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Event()
+    seconds = count(step=1000)
+    clock = SimpleNamespace(sleep=lambda pause: waits.set() or time.sleep(pause), monotonic=lambda: next(seconds))
+    monkeypatch.setattr(lookup, "time", clock)
 
     def swap_slowly() -> None:
         rename = Path.rename
@@ -136,7 +144,7 @@ def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirect
             moved = rename(path, target)
             if path.name == "main":
                 started.set()
-                go_on.wait(10)
+                go_on.wait(600)
             return moved
 
         with pytest.MonkeyPatch.context() as patch:
@@ -145,16 +153,16 @@ def test_a_reader_waits_for_a_living_writer_between_two_renames(work: WorkDirect
 
     writer = multiprocessing.get_context("fork").Process(target=swap_slowly)
     writer.start()
-    assert started.wait(10)
+    assert started.wait(600)
     assert not (work.path / KIND / "main").exists()
     fork = multiprocessing.get_context("fork")
     reader = fork.Process(target=lambda: content(work.get(KIND)) == {"two"} or os._exit(5))
     reader.start()
-    time.sleep(0.2)
-    assert reader.is_alive()
+    while not waits.wait(0.01):
+        assert reader.is_alive()
     go_on.set()
-    reader.join(10)
-    writer.join(10)
+    reader.join(600)
+    writer.join(600)
     assert (reader.exitcode, writer.exitcode) == (0, 0)
 
 

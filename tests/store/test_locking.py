@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from listening import Listener
@@ -238,11 +241,11 @@ def held_until(lock: Path, end: threading.Event) -> Iterator[None]:
     def hold() -> None:
         with locked(lock, "students/small"):
             begun.set()
-            end.wait(20)
+            end.wait(600)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(600)
     try:
         yield
     finally:
@@ -260,8 +263,25 @@ def test_who_waits_says_for_whom_and_gets_the_lock(lock: Path, monkeypatch: pyte
             end.set()
 
     reporter = Releasing()
-    with held_until(lock, end), locked_when_free(lock, "students/small", 20, reporter):
+    with held_until(lock, end), locked_when_free(lock, "students/small", 600, reporter):
         assert reporter.notes[0].startswith(f"waiting: students/small is being written by process {os.getpid()} on ")
+
+
+def test_the_time_in_which_the_waiting_process_is_paused_does_not_count(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the holder may have been paused, as on a machine that stood still."""
+    end, seconds, naps = threading.Event(), count(step=1000), list[float]()
+
+    def nap(pause: float) -> None:
+        naps.append(pause)
+        if len(naps) == 3:
+            end.set()
+        time.sleep(pause)
+
+    monkeypatch.setattr(locking, "time", SimpleNamespace(sleep=nap, monotonic=lambda: next(seconds)))
+    with held_until(lock, end), locked(lock, "students/small", patience=600):
+        assert len(naps) >= 3
 
 
 def test_who_waits_too_long_is_told_who_still_writes(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:

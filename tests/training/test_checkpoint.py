@@ -148,7 +148,7 @@ def test_a_checkpoint_in_the_background_holds_what_was_when_it_began(
 
     def held(content: Any, stream: Any) -> None:
         entered.append(content["model"]["w"].tolist() if "model" in content else "best")
-        assert may_write.wait(60)
+        assert may_write.wait(600)
         write(content, stream)
 
     monkeypatch.setattr(checkpoint, "_save", held)
@@ -174,7 +174,7 @@ def test_a_checkpoint_in_the_background_holds_what_was_when_it_began(
 
 
 def check_until_it_ends(checkpoints: Checkpoints) -> None:
-    for _ in range(600):
+    for _ in range(6000):
         checkpoints.check()
         time.sleep(0.1)
 

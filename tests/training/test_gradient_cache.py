@@ -95,7 +95,7 @@ def test_ranks_have_the_gradients_of_one_process(together: int) -> None:
     whole = {"student": expected[0](inputs), "teacher": targets}
     loss(*expected, whole)["contrastive"].backward()
     size = ROWS // together
-    barrier, given = Barrier(3, timeout=30), dict[int, object]()
+    barrier, given = Barrier(3, timeout=600), dict[int, object]()
 
     def of_rank(number: int) -> tuple[list[nn.Module], Mapping[str, Tensor]]:
         modules = [copy.deepcopy(module) for module in (encoder, method)]
