@@ -1,6 +1,6 @@
 """Every method on one page: the same 200,000 sentences, the same student, the same number of sentences seen, one seed.
 
-    python benchmarks/all_methods.py ../shared/data --work work-methods [--only hpd,ckd] [--jobs 2]
+    python benchmarks/all_methods.py DATA --work work-methods [--only hpd,ckd] [--jobs 2]
 
 The student is `teacher:3` of the embedded teacher. Learning rate, schedule, warm-up, dropout and batch are the same for
 all, so that what differs is the objective; switches that a method needs with this teacher (whose vectors have length

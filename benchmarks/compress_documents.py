@@ -1,6 +1,6 @@
 """What `compress` makes of three collections whose judgements it never sees, one run each.
 
-    python benchmarks/compress_documents.py ../shared/data --work work-compress [--only 10MB-128] [--sets SciFact]
+    python benchmarks/compress_documents.py DATA --work work-compress [--only 10MB-128] [--sets SciFact]
         [--again]
 
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the

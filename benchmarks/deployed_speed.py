@@ -1,6 +1,6 @@
 """What a user could deploy: int8 students, and the int8 teacher under onnxruntime and under OpenVINO.
 
-    python benchmarks/deployed_speed.py ../shared/data --work work-deployed [--export NAME=FOLDER] [--threads 2]
+    python benchmarks/deployed_speed.py DATA --work work-deployed [--export NAME=FOLDER] [--threads 2]
 
 All sides encode the same sentences in one process, in turns, with the same number of threads: the teacher with
 `SentenceTransformer.encode` (float32), and int8 graphs with tokenizers and a runtime, in batches of sentences of

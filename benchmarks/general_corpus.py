@@ -1,6 +1,6 @@
 """Gather the training text of general students: a file for each family of sources, and held-out passages of each.
 
-    python benchmarks/general_corpus.py ../shared/data corpus [--research]
+    python benchmarks/general_corpus.py DATA corpus [--research]
 
 Writes OUT/FAMILY.txt.gz, a text a line, shuffled; OUT/held-out/FAMILY.jsonl.gz, documents with `_id`, `title` and
 `text` that are in no other file, for measuring (`sources.py`); and OUT/sources.json: what each family is made from, its

@@ -1,6 +1,6 @@
 """Gather the text that the papers' methods are compared on.
 
-    python benchmarks/method_corpus.py short ../shared/data work/short.txt
+    python benchmarks/method_corpus.py short DATA work/short.txt
 
 - `short`: 300,000 sentences of NLI pairs, captions, encyclopedia, news and spoken prompts.
 - `mixed`: 279,000 texts of every length: paragraphs of 2 to 12 neighbouring lines beside sentences, and runs of a few

@@ -1,9 +1,9 @@
 """How much of the test sets stands in the text that students are trained on, word for word or nearly.
 
-    python benchmarks/method_corpus.py short ../shared/data work/short.txt
-    python benchmarks/method_corpus.py mixed ../shared/data work/mixed.txt
-    python benchmarks/general_corpus.py ../shared/data work/general
-    python benchmarks/overlap.py ../shared/data work/short.txt work/mixed.txt work/general
+    python benchmarks/method_corpus.py short DATA work/short.txt
+    python benchmarks/method_corpus.py mixed DATA work/mixed.txt
+    python benchmarks/general_corpus.py DATA work/general
+    python benchmarks/overlap.py DATA work/short.txt work/mixed.txt work/general
 
 A folder stands for all texts in it, plain or in gzip. For every test set: its sentences (documents, queries) that a
 training text equals, but for case and punctuation; and those of five or more different words that a training text

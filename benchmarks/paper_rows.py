@@ -1,6 +1,6 @@
 """The rows of the papers' tables in miniature: each recipe and variant runs from end to end, small.
 
-    python benchmarks/paper_rows.py ../shared/data --work work-rows [--only hpd,ibkd]
+    python benchmarks/paper_rows.py DATA --work work-rows [--only hpd,ibkd]
     python benchmarks/paper_rows.py --full --input nli=nli.csv --input dev=sts-dev.tsv ...
 
 In miniature, the embedded teacher and students cut from it stand in for all models, a sample for each data set, and

@@ -1,6 +1,6 @@
 """Everything that is measured of the students of a work directory, beside the embedded teacher, and the report of it.
 
-    python benchmarks/proof.py ../shared/data --work work-real [--students NAME,NAME] [--only sts,bench]
+    python benchmarks/proof.py DATA --work work-real [--students NAME,NAME] [--only sts,bench]
 
 Runs the commands that a user would run, on real data: STS-B and STS13; SciFact dev, msmarco_5k and Quora with every
 kind of index; amazon-google and abt-buy; MR, SUBJ, TREC and MRPC; fidelity on sentences that no student was trained

@@ -1,7 +1,7 @@
 """The students that come with the package, beside their teacher: scores, deployed forms, speed and size, peers.
 
-    python benchmarks/general_corpus.py ../shared/data corpus
-    python benchmarks/published.py ../shared/data --work work-quality --text corpus [--model NAME ...] [--form NAME ...]
+    python benchmarks/general_corpus.py DATA corpus
+    python benchmarks/published.py DATA --work work-quality --text corpus [--model NAME ...] [--form NAME ...]
         [--only scores,speed]
 
 For the teacher (`embedded`) and each published student: STS-B test and STS13, and nDCG@10 with exact search on Quora,

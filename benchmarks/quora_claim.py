@@ -1,6 +1,6 @@
 """HPD's claim, redone: on Quora a 128-d student needs a third of its teacher's index and time, and loses little.
 
-    python benchmarks/quora_claim.py ../shared/data --work work-real [--student hpd-128]
+    python benchmarks/quora_claim.py DATA --work work-real [--student hpd-128]
 
 One run measures the student and the full-width teacher in turn, with every kind of index: bytes, milliseconds for
 1,000 queries, MRR@10. Further runs look for the smallest index over the student's vectors that loses less than 1% of

@@ -1,6 +1,6 @@
 """Does search fidelity, measured without labels, predict what a student loses in judged retrieval?
 
-    python benchmarks/search_fidelity.py ../shared/data --work work-fidelity [--documents 2000] [--only "a|b"]
+    python benchmarks/search_fidelity.py DATA --work work-fidelity [--documents 2000] [--only "a|b"]
 
 Contenders are the published students, the embedded teacher's last layers untrained, the teacher with fewer tokens or
 with weights rounded to few bits, and the teacher's vectors cut by PCA or stored in int8, 4 bits or 1 bit. For each of

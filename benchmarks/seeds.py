@@ -1,6 +1,6 @@
 """How much do a student's scores differ between trainings that differ in their seed only?
 
-    python benchmarks/seeds.py ../shared/data corpus/held-out --work work-quality --sources work-sources
+    python benchmarks/seeds.py DATA corpus/held-out --work work-quality --sources work-sources
         --model work/students/general-9m-again/model --model work/students/general-9m-again-seed-1/model
 
 The models are folders: the published training and its repetitions, as `recipes/general-9m.toml` makes them with

@@ -1,6 +1,6 @@
 """How far do students reproduce their teacher's search results on each family of sources, without any judged set?
 
-    python benchmarks/general_corpus.py ../shared/data corpus
+    python benchmarks/general_corpus.py DATA corpus
     python benchmarks/sources.py corpus/held-out --work work --model student-a --model student-b
 
 For decisions in training: nothing here is reported as a result, so nothing that is reported decides. Each file of the

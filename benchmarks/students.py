@@ -1,6 +1,6 @@
 """Students by variants of the papers' methods, trained from all-MiniLM-L6-v2 on real text and scored beside it.
 
-    python benchmarks/students.py ../shared/data --work work-real [--only hpd-128,ckd] [--measure-only]
+    python benchmarks/students.py DATA --work work-real [--only hpd-128,ckd] [--measure-only]
 
 They have the teacher's last three layers:
 

@@ -1,6 +1,6 @@
 """What others found to help, tried on a small student: each try sees the same number of tokens.
 
-    python benchmarks/general_corpus.py ../shared/data corpus
+    python benchmarks/general_corpus.py DATA corpus
     python benchmarks/tries.py corpus --work work --sources work-sources [--steps 1200] [--only base,states]
 
 Each try trains a student of about 2.4 million parameters from the embedded teacher's layers, on the teacher's vectors

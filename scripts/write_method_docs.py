@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from generated_parts import table, update
@@ -21,6 +22,7 @@ from sentcompress.stages import methods as stage
 from sentcompress.store import WorkDirectory
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
+WIDTH = 120
 LABELS = {
     "lr": "learning rate",
     "clip": "gradient norm clipped to",
@@ -64,7 +66,7 @@ def _method(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
     needs = [f"- needs {need['what']}{_made_by(need)}" for need in method["needs"].values()]
     return "\n".join(
         [
-            f"**{method['title']}.** [{method['paper'][0].upper()}{method['paper'][1:]}]({method['link']}).",
+            _filled(f"**{method['title']}.** [{method['paper'][0].upper()}{method['paper'][1:]}]({method['link']})."),
             "",
             f"    {method['equation']}",
             "",
@@ -77,6 +79,10 @@ def _method(method: Mapping[str, Any], before: list[dict[str, Any]]) -> str:
             _options(method, before),
         ]
     )
+
+
+def _filled(line: str) -> str:
+    return fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _made_by(need: Mapping[str, Any]) -> str:

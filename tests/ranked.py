@@ -16,31 +16,26 @@ from warm import Commands
 
 # Starts all ranks; when one fails, the others are told to end, as torchrun does.
 LAUNCH = """
-import json, os, runpy, signal, sys, time, traceback
+import json, os, runpy, signal, sys, time
+from functools import partial
+from forks import become
+
+def be(variables, words, name):
+    for number, stream in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{name}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.environ.update(variables)
+    sys.argv[1:] = words
+    if CODE is None:
+        runpy.run_module("sentcompress", run_name="__main__", alter_sys=True)
+    else:
+        exec(CODE, {"__name__": "__main__"})
+
 ranks = json.loads(sys.argv.pop(1))
 running = {}
-for place, (variables, words, name) in enumerate(ranks):
+for place, rank in enumerate(ranks):
     pid = os.fork()
     if pid == 0:
-        code = 1
-        try:
-            for number, stream in ((1, "out"), (2, "err")):
-                os.dup2(os.open(f"{name}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            os.environ.update(variables)
-            sys.argv[1:] = words
-            if CODE is None:
-                runpy.run_module("sentcompress", run_name="__main__", alter_sys=True)
-            else:
-                exec(CODE, {"__name__": "__main__"})
-            code = 0
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        finally:
-            if isinstance(sys.exc_info()[1], Exception):
-                traceback.print_exc()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+        become(partial(be, *rank))
     running[pid] = place
 codes = [None] * len(ranks)
 until = time.monotonic() + 900

@@ -106,17 +106,20 @@ class QueryPool:
         Args:
             besides: likenesses of queries that are not to be chosen.
         """
-        queues = {
-            kind: sorted(number for number, (text, _) in kept.items() if likeness(text, self._seed) not in besides)
-            for kind in QUERY_KINDS
-            if (kept := self._kept.get(kind))
-        }
+        queues = {kind: self._queue(kind, besides) for kind in QUERY_KINDS}
         found: dict[int, tuple[str, str, str]] = {}
         for place in range(self._most):
             for kind, queue in queues.items():
                 if place < len(queue) and len(found) < self._most:
-                    found.setdefault(queue[place], (kind, *self._kept[kind][queue[place]]))
+                    alike, text, document = queue[place]
+                    found.setdefault(alike, (kind, text, document))
         return list(found.values())
+
+    def _queue(self, kind: str, besides: Set[int]) -> list[tuple[int, str, str]]:
+        """(likeness, text, document) of the candidates of a kind, in the order of their hashes."""
+        ordered = [candidate for _, candidate in sorted(self._kept.get(kind, {}).items())]
+        queue = [(likeness(text, self._seed), text, document) for text, document in ordered]
+        return [candidate for candidate in queue if candidate[0] not in besides]
 
 
 def write_documents(plan: WritePlan, write: Callable[[str], AbstractContextManager[Path]], task: Task) -> WrittenCounts:

@@ -93,13 +93,18 @@ def replaced_results(work: WorkDirectory, kinds: Sequence[str]) -> dict[str, str
     What was made under such a name since then is not one of them.
     """
     plans = {path.stem: plan for path in sorted((work.path / PLANS).glob("*.toml")) if (plan := _plan_of(path))}
-    made = [work.get(kind, name) for kind in kinds for name in work.names(kind)] if plans else []
     return {
-        artifact.reference: f"it belongs to an earlier plan of {name}"
+        reference: f"it belongs to an earlier plan of {name}"
         for name, plan in plans.items()
-        for artifact in made
-        if artifact.reference in plan.replaced and str(artifact.manifest["finished"]) < plan.since
+        for reference in plan.replaced
+        if (made := _made(work, reference, kinds)) and str(made.manifest["finished"]) < plan.since
     }
+
+
+def _made(work: WorkDirectory, reference: str, kinds: Sequence[str]) -> Artifact | None:
+    """The artifact of a reference, if it is of one of the kinds; its files may be damaged."""
+    kind, _, name = reference.partition("/")
+    return work.find(kind, name) if kind in kinds and work.has(kind, name) else None
 
 
 def _plan_of(path: Path) -> PlanFile | None:

@@ -119,8 +119,9 @@ def _telling_what_is_kept(params: Params) -> Iterator[None]:
     try:
         yield
     except StoppedError as stop:
-        begun = params.to_folder and (params.output / VECTORS_PATTERN.format(0)).is_file()
-        stop.hint = stop.hint or (KEPT if begun else NOTHING_KEPT)
+        if not params.shard:  # of shards, others may be finished
+            begun = params.to_folder and (params.output / VECTORS_PATTERN.format(0)).is_file()
+            stop.hint = stop.hint or (KEPT if begun else NOTHING_KEPT)
         raise
 
 

@@ -26,7 +26,7 @@ from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
-from sentcompress.errors import BusyError, InputError, MissingArtifactError
+from sentcompress.errors import BusyError, InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
@@ -310,7 +310,7 @@ class _Search:
                 with work.build(request, force=self._params.force, reporter=_WarningsOnly(self._reporter)) as build:
                     if self._name(work, collection) == name:
                         return build.fresh or self._built(collection, build)
-            except BusyError:
+            except (BusyError, UsageError):  # it is being built, or there by now, perhaps of another model
                 if self._name(work, collection) == name:
                     raise
 

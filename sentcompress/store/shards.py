@@ -18,8 +18,9 @@ from typing import Any
 
 from sentcompress.errors import BusyError, DamagedError, SentcompressError, UsageError
 from sentcompress.progress import SILENT, Reporter
+from sentcompress.signals import GO_ON, StoppedError
 from sentcompress.store import atomic
-from sentcompress.store.artifacts import WorkDirectory
+from sentcompress.store.artifacts import NOTHING_KEPT, WorkDirectory
 from sentcompress.store.atomic import MANIFEST, beside
 from sentcompress.store.build import Build
 from sentcompress.store.locking import locked_when_free
@@ -210,8 +211,13 @@ class Shards:
             {**request.inputs, f"plan:{request.name}": identity_of(plan)},
             (*request.line, "--shard", str(shard)),
         )
-        with self._parts.build(mine, force=force, reporter=reporter) as build:
-            yield Part(shard, plan, build)
+        try:
+            with self._parts.build(mine, force=force, reporter=reporter) as build:
+                yield Part(shard, plan, build)
+        except StoppedError as stop:
+            if stop.hint == NOTHING_KEPT:
+                stop.hint = GO_ON  # other shards may be finished
+            raise
 
     def _planned(self, request: Request, shard: Shard, planner: Planner, force: bool, reporter: Reporter) -> Artifact:
         try:

@@ -87,5 +87,8 @@ def test_likeness_ignores_signs_inside_words_but_not_letters_and_digits() -> Non
     assert len({likeness(text, 1) for text in alike}) == 1
     assert len({likeness(text, 1) for text in ("dont", "don't", "do n't", "1990-95", "19 9095")}) == 5
     assert likeness("word\N{EM DASH}word", 1) == likeness("word \N{EN DASH} word", 1) == likeness("Word - word", 1)
-    for text in ("don't", "a plain text", "!!!", "don’t"):
+    typeset = ["ef\u00adfi\u00adcient of\ufb01ce", "e\ufb03cient o\ufb03ce", "e\ufb00icient of\u200b\ufb01ce"]
+    assert len({likeness(text, 1) for text in ["Efficient office", *typeset]}) == 1
+    assert len({likeness(text, 1) for text in ("efcient", "ef ficient", "m²", "m2", "\ufb02ow", "fiow")}) == 6
+    for text in ("don't", "a plain text", "!!!", "don’t", *typeset):
         assert mark_and_likeness(text, 3) == (mark(text, 3), likeness(text, 3))

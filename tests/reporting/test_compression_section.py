@@ -133,6 +133,15 @@ def test_the_candidates_of_a_replaced_plan_are_left_out(made: WorkDirectory, tmp
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
+def test_a_damaged_candidate_is_left_out_of_the_report(made: WorkDirectory, tmp_path: Path) -> None:
+    work = WorkDirectory(shutil.copytree(made.path, tmp_path / "work"))
+    student = work.get("students", "docs-1-2")
+    (student.path / str(next(iter(student.manifest["files"])))).unlink()
+    left_out = report.run(report.Params(), work)["left_out"]
+    assert "is damaged" in left_out["students/docs-1-2"]
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_terminal_shows_the_result_of_the_compression(
     made: WorkDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:

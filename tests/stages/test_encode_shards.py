@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sentcompress.cli.main import _run
 from sentcompress.encoding import text_vectors, vector_folder
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.quantization.quantizer import FOLDER
+from sentcompress.signals import GO_ON, StoppedError
 from sentcompress.stages import encode as stage
 from sentcompress.stages import fit_quantizer, merge
 from sentcompress.stages.encode import Params, Result
@@ -88,6 +90,20 @@ def test_the_bytes_are_those_of_one_run(
     assert (late.rows, late.shard) == (len(TEXTS), None)
     with pytest.raises(UsageError, match=r"different: .*store"):
         encode(work, model, lines, tmp_path / "out", f"1/{count}", store="float16" if store == "float32" else "float32")
+
+
+@pytest.mark.parametrize("place", ["find_shard", "write_files"])
+def test_a_stopped_shard_does_not_say_that_nothing_is_finished(
+    work: WorkDirectory, tiny_model: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def stop(*_: object) -> None:
+        raise StoppedError(signal.SIGTERM)
+
+    encode(work, tiny_model, lines, tmp_path / "out", "1/2")
+    monkeypatch.setattr(stage, place, stop)
+    with pytest.raises(StoppedError) as raised:
+        encode(work, tiny_model, lines, tmp_path / "out", "2/2")
+    assert (raised.value.hint or GO_ON) == GO_ON  # the command line says GO_ON where nothing is said
 
 
 def test_an_interrupted_shard_and_an_interrupted_merge_go_on(

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from distilling import SHORT, dev_of_saved, make_work, write_dev
+from interrupting import interrupted
+from listening import Listener
 from tiny_models import load_model, make_tiny_model
 
 from benchmarks.host_waits import HostWaits
@@ -20,6 +22,7 @@ from sentcompress.models.sources import resolve
 from sentcompress.stages import distill, fit_pca, teacher_embed
 from sentcompress.stages.distill import Params
 from sentcompress.store import WorkDirectory
+from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.loop import Training
 
 
@@ -201,6 +204,27 @@ def test_a_finished_student_is_made_smaller(prepared: tuple[WorkDirectory, Path]
         replace(asked, token_dim=8).check()
     with pytest.raises(UsageError, match="`start` sentences is for narrowed parts"):
         replace(asked, feed_forward=None).check()
+
+
+@pytest.mark.parametrize("start", ["weights", "sentences"])
+def test_a_student_that_is_made_smaller_goes_on_with_the_same_weights(
+    prepared: tuple[WorkDirectory, Path], monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    work, _ = prepared
+    distill.run(Params(method="simtde", student="teacher:2", token_dim=8, **SHORT, name="factorised"), work)
+    asked = Params(student="factorised", vocabulary=40, feed_forward=6, start=start, **SHORT)
+    whole = distill.run(replace(asked, name=f"whole-{start}"), work)
+    stopped = replace(asked, name=f"stopped-{start}", checkpoint_seconds=0.0)
+    with interrupted(Checkpoints, "save", call=2, after=True):
+        distill.run(stopped, work)
+    steps: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "step", steps.append)
+    resumed = distill.run(stopped, work, listener)
+    assert any(line.startswith("resuming after step 2") for line in steps)
+    weights = [(student.path / "model" / "model.safetensors").read_bytes() for student in (whole, resumed)]
+    assert weights[0] == weights[1]
+    assert resumed.facts["best_step"] == whole.facts["best_step"] > 2, "trained after the interruption"
 
 
 def test_a_start_from_sentences(prepared: tuple[WorkDirectory, Path]) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -190,6 +191,26 @@ def test_two_searches_that_choose_one_name_at_once_do_not_replace_each_other(
     monkeypatch.setattr(WorkDirectory, "build", taken)
     search(work, **of_one_name[1])
     assert own_answers(work, of_one_name)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_two_searches_with_models_of_one_name_at_once_have_an_index_each(
+    work: WorkDirectory, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    models = [make_tiny_model(tmp_path / folder / "model", seed=seed) for seed, folder in enumerate("ab")]
+    build = WorkDirectory.build
+
+    def taken(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        with nullcontext() if finished else interrupted(stage, "build_index"):
+            search(work, collection=str(collection), model=str(models[0]))
+        return build(*given, **options)
+
+    monkeypatch.setattr(WorkDirectory, "build", taken)
+    own = search(work, collection=str(collection), model=str(models[1]))
+    other = search(work, collection=str(collection), model=str(models[0]))
+    assert own.index != other.index
+    assert len(work.names("indexes")) == 2
 
 
 def test_the_same_index_is_waited_for(work: WorkDirectory, collection: Path, tiny_model: Path) -> None:
