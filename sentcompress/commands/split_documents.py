@@ -49,5 +49,5 @@ COMMAND = Command(
     Params,
     "Cut documents into passages and make queries from them. Some documents are held out for measuring.",
     makes="documents",
-    version=9,  # long sections are divided, and one very large document is held out by section
+    version=9,  # long sections are divided, one very large document too; no query is punctuation only
 )

@@ -252,6 +252,15 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     assert {row["text"][:6] for row in train if row["kind"] == "title"} == {"Report"}
 
 
+def test_no_query_is_punctuation_only(tmp_path: Path) -> None:
+    rules = "= - - / = - - + * - - = ~ - - & - - % = - - ^ - - | -"
+    documents = [{"_id": row["_id"], "text": f"Table {row['_id']}. {rules}"} for row in made(120)]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "tables.jsonl", documents))
+    queries = [*rows(artifact, QUERIES), *(row for row in rows(artifact, TRAIN) if row["kind"] == "query")]
+    assert len(queries) > 50
+    assert all(words_of(row["text"]) for row in queries)
+
+
 def test_a_few_long_documents_are_held_out_by_section(tmp_path: Path) -> None:
     folder = tmp_path / "manual"
     folder.mkdir()
