@@ -49,5 +49,5 @@ COMMAND = Command(
     Params,
     "Cut documents into passages and make queries from them. Some documents are held out for measuring.",
     makes="documents",
-    version=9,  # texts that differ only in soft hyphens and ligatures are one
+    version=9,  # texts that differ only in soft hyphens are one; long sections are divided, and one huge document
 )

@@ -41,6 +41,7 @@ class Choice:
         held_passages: the likenesses of the passages of held-out units.
         sampled: the likenesses of the training passages that belong to the held-out collection.
         distinct_passages: the number of passages with different likenesses.
+        largest: the share of the passages that the unit with the most of them has.
     """
 
     first: npt.NDArray[np.bool_]
@@ -50,6 +51,7 @@ class Choice:
     held_passages: frozenset[int]
     sampled: frozenset[int]
     distinct_passages: int
+    largest: float
 
     @property
     def units(self) -> int:
@@ -77,7 +79,8 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     alike, first, drawn = whole.likenesses, whole.first(), whole.drawn()
     chosen = drawn[: held_out(len(drawn), share)]
     held, dev = np.isin(alike, chosen), np.isin(alike, chosen[1::2])
-    held_passages, sampled = _passages(passages, np.frombuffer(counts, np.int64), first, held, corpus)
+    passages_of = np.frombuffer(counts, np.int64)
+    held_passages, sampled = _passages(passages, passages_of, first, held, corpus)
     return Choice(
         *(
             first,
@@ -88,6 +91,7 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
             frozenset(sampled.tolist()),
         ),
         distinct_passages=len(np.unique(passages.likenesses)),
+        largest=float(passages_of[first].max(initial=0) / max(1, passages_of[first].sum())),
     )
 
 

@@ -20,13 +20,18 @@ from sentcompress.progress import Task
 
 # Characters of each document from which the share of function words is measured.
 _LOOKED_AT = 2000
-# Passages of a section, for documents without headings that are held out by section.
+# Below this share of English function words, a text is hardly English prose; of fewer words, the share tells nothing.
+LEAST_ENGLISH, _WORDS_TO_TELL = 0.12, 20
+# The most passages of a section. A longer one is several: of a few long chapters, too little could be held out.
 PASSAGES_PER_SECTION = 4
 
 
 @dataclass
 class ScanCounts:
-    """What was read. `function_words` of the `words_looked_at` are English function words; numbers are not counted."""
+    """What was read. `function_words` of the `words_looked_at` are English function words; numbers are not counted.
+
+    `foreign` documents have a share of them below LEAST_ENGLISH.
+    """
 
     documents: int = 0
     passages: int = 0
@@ -34,6 +39,7 @@ class ScanCounts:
     empty: int = 0
     function_words: int = 0
     words_looked_at: int = 0
+    foreign: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -97,18 +103,22 @@ def read_units(path: Path, by_section: bool) -> Iterator[Unit]:
 
 
 def _sections(row: dict[str, Any]) -> Iterator[Unit]:
-    """The sections of a document: passages that begin under the same heading; without headings, four passages."""
-    placed: list[tuple[int, str]] = [(section, text) for section, text in row["passages"]]
-    if not row["headings"]:
-        placed = [(number // PASSAGES_PER_SECTION, text) for number, (_, text) in enumerate(placed)]
-    headings: list[tuple[int, str]] = [(section, text) for section, text in row["headings"]]
-    grouped = {section: [text for _, text in group] for section, group in groupby(placed, key=lambda one: one[0])}
-    starts = [*grouped, math.inf]
-    for number, (section, passages) in enumerate(grouped.items()):
-        # A passage can hold several short sections, so the headings up to the next unit are of this one.
-        own = tuple(text for place, text in headings if section <= place < starts[number + 1])
-        title = row["title"] if number == 0 else ""
-        yield Unit(f"{row['id']}#{number + 1}", title, own, tuple(passages))
+    """The sections of a document: passages that begin under the same heading, at most four in a row."""
+    grouped = groupby(row["passages"], key=lambda one: int(one[0]))
+    placed = [(section, [str(text) for _, text in group]) for section, group in grouped]
+    following = [*(section for section, _ in placed[1:]), math.inf]
+    number = 0
+    for (section, passages), end in zip(placed, following, strict=True):
+        firsts = range(0, len(passages), PASSAGES_PER_SECTION)
+        for first in firsts:
+            # The last passage can hold short sections, too, whose headings are then in it.
+            places = {section} if first == 0 else set()
+            places |= {place for place, _ in row["headings"] if section < place < end and first == firsts[-1]}
+            own = tuple(text for place, text in row["headings"] if place in places)
+            title = "" if number else row["title"]
+            number += 1
+            part = tuple(passages[first : first + PASSAGES_PER_SECTION])
+            yield Unit(f"{row['id']}#{number}", title, own, part)
 
 
 def _count(
@@ -120,5 +130,7 @@ def _count(
     counts.documents += 1
     counts.passages += sum(1 for _ in passages)
     counts.words += len(found)
+    function_words = sum(map(is_function_word, looked_at))
     counts.words_looked_at += len(looked_at)
-    counts.function_words += sum(map(is_function_word, looked_at))
+    counts.function_words += function_words
+    counts.foreign += len(looked_at) >= _WORDS_TO_TELL and function_words < LEAST_ENGLISH * len(looked_at)

@@ -154,13 +154,19 @@ def _write_held_out(
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
-            for kind, text in make_queries(passage, _PER_PASSAGE, plan.frequencies, mark(passage, plan.seed)):
+            for kind, text in _made(plan, passage, _PER_PASSAGE, mark(passage, plan.seed)):
                 pools[part].add(kind, text, unit.id)
         seen.update(likeness(title, plan.seed) for title in (unit.title, *unit.headings))
         for title in islice(_titles(unit), passages_each):
             pools[part].add(TITLE, title, unit.id)
     _write_queries(plan, pools, queries, seen, counts)
     return frozenset(seen)
+
+
+def _made(plan: WritePlan, passage: str, number: int, seed: int) -> list[tuple[str, str]]:
+    """`make_queries` of a passage, without those of punctuation only, which code and tables give."""
+    made = make_queries(passage, number, plan.frequencies, seed)
+    return [(kind, text) for kind, text in made if words_of(text)]
 
 
 def _write_queries(
@@ -201,7 +207,7 @@ def _write_training(
                 continue
             _write(train, text=text, kind=PASSAGE, document=unit.id)
             counts.passages += 1
-            for _, text in make_queries(passage, plan.per_passage, plan.frequencies, own):
+            for _, text in _made(plan, passage, plan.per_passage, own):
                 counts.queries += _write_query(train, text, unit.id, seen, plan.seed)
     for text, held in plan.log.queries() if plan.log else ():
         counts.queries += 0 if held else _write_query(train, text, "", seen, plan.seed)

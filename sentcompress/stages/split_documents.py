@@ -18,7 +18,7 @@ from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.holdout import Choice, choose
 from sentcompress.passages.querylog import SplitLog, read_log, split_log
-from sentcompress.passages.scan import ScanCounts, read_units, scan
+from sentcompress.passages.scan import LEAST_ENGLISH, ScanCounts, read_units, scan
 from sentcompress.passages.writing import WritePlan, WrittenCounts, write_documents
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
@@ -27,8 +27,10 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 DEFAULT_NAME = "main"
 # Fewer passages leave nothing to measure; fewer documents are held out by section.
 FEWEST_PASSAGES = FEWEST_DOCUMENTS = 100
-# Below this share of English function words, the text is hardly English prose.
-LEAST_ENGLISH = 0.12
+# So are documents of which one has a larger share of the passages: training would lose all of it, or measuring.
+LARGEST_DOCUMENT = 0.1
+# A larger share of documents in another language is told.
+MOST_FOREIGN = 0.1
 _PASSAGES, _FREQUENCIES, _SCANNED = (f"{SCAFFOLD}/{name}" for name in ("passages.jsonl", "words.npy", "scanned.json"))
 
 
@@ -76,15 +78,15 @@ class _Splitting:
             # The log first: it is read faster than the documents, and can be wrong too.
             log = self._log(bad) if self.params.queries else None
             scanned = self._scan(bad)
-            choice, by_section = self._choose(scanned)
+            choice, why_section = self._choose(scanned)
         except SentcompressError:
             # A partial build is useless: with a fixed input, the request differs.
             shutil.rmtree(self.build.path)
             raise
         self._tell_language(scanned)
-        counts = self._write(choice, by_section, scanned, log)
-        self._tell(counts, by_section)
-        return self.build.finish(self._facts(scanned, counts, choice, log, by_section))
+        counts = self._write(choice, bool(why_section), scanned, log)
+        self._tell(counts, why_section)
+        return self.build.finish(self._facts(scanned, counts, choice, log, bool(why_section)))
 
     def _log(self, bad: BadRecords) -> SplitLog:
         return split_log(lambda: read_log(self.params.queries, bad), self.params.seed)
@@ -112,9 +114,9 @@ class _Splitting:
         for given in self.inputs:
             yield from given.documents(bad)
 
-    def _choose(self, scanned: ScanCounts) -> tuple[Choice, bool]:
-        """What is held out, and whether it is sections instead of documents."""
-        params = self.params
+    def _choose(self, scanned: ScanCounts) -> tuple[Choice, str]:
+        """What is held out, and why it is sections instead of documents; empty if it is documents."""
+        params, why_section = self.params, ""
         for by_section in (False, True):
             units = read_units(self.build.path / _PASSAGES, by_section)
             choice = choose(units, params.held_out, params.corpus_passages, params.seed)
@@ -127,15 +129,26 @@ class _Splitting:
                     "because some are held out for measuring",
                     "add documents; if a text file holds one per line or per paragraph, `text_as` says so",
                 )
-            if choice.units >= FEWEST_DOCUMENTS:
+            if by_section:
                 break
-        return choice, by_section
+            if choice.units < FEWEST_DOCUMENTS:
+                why_section = f"fewer than {FEWEST_DOCUMENTS} documents"
+            elif choice.largest > LARGEST_DOCUMENT:
+                why_section = f"one document has {choice.largest:.0%} of the passages"
+            else:
+                break
+        return choice, why_section
 
     def _tell_language(self, scanned: ScanCounts) -> None:
         if scanned.english < LEAST_ENGLISH:
             self.reporter.warn(
                 f"{scanned.english:.0%} of the words are English function words (English prose: 35 to 50%); if the "
                 "documents are in another language, use a teacher that knows it"
+            )
+        elif scanned.foreign > MOST_FOREIGN * scanned.documents:
+            self.reporter.warn(
+                f"{scanned.foreign:,} of {counted(scanned.documents, 'document')} have few English function words; if "
+                "they are in another language, use a teacher that knows it"
             )
 
     def _write(self, choice: Choice, by_section: bool, scanned: ScanCounts, log: SplitLog | None) -> WrittenCounts:
@@ -145,11 +158,11 @@ class _Splitting:
         with self.reporter.track("writing", total=len(choice.held), unit="documents") as task:
             return write_documents(plan, self.build.write, task)
 
-    def _tell(self, counts: WrittenCounts, by_section: bool) -> None:
-        if by_section:
+    def _tell(self, counts: WrittenCounts, why_section: str) -> None:
+        if why_section:
             self.reporter.note(
-                f"fewer than {FEWEST_DOCUMENTS} documents: held out by section instead of by document, so "
-                "training texts come from the same documents as the held-out ones"
+                f"{why_section}: held out by section instead of by document, so training texts come from the same "
+                "documents as the held-out ones"
             )
         if counts.repeated_documents:
             self.reporter.note(

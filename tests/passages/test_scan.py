@@ -37,6 +37,20 @@ def test_sections_by_headings_and_without_them(tmp_path: Path) -> None:
     assert " ".join(passage for unit in plain for passage in unit.passages) == " ".join((text * 3).split())
 
 
+def test_a_long_section_is_divided(tmp_path: Path) -> None:
+    text = " ".join(f"Sentence {number} has these six words." for number in range(32))
+    sections = (Section("First part", text), Section("Second part", "Few words."), Section("Third part", text))
+    path = tmp_path / "passages.jsonl"
+    scanned(iter([Document("a", "T", sections)]), path)
+    units = list(read_units(path, True))
+    assert max(len(unit.passages) for unit in units) == 4
+    passages = [passage for unit in read_units(path, False) for passage in unit.passages]
+    assert [passage for unit in units for passage in unit.passages] == passages
+    assert [unit.id for unit in units] == [f"a#{number + 1}" for number in range(len(units))]
+    assert [unit.title for unit in units] == ["T"] + [""] * (len(units) - 1)
+    assert [heading for unit in units for heading in unit.headings] == ["First part", "Second part", "Third part"]
+
+
 def test_headings_belong_to_the_section_whose_passages_hold_their_text(tmp_path: Path) -> None:
     sentences = [f"Sentence {number} has these six words." for number in range(10)]
     sections = tuple(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -263,6 +264,15 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     assert {row["text"][:6] for row in train if row["kind"] == "title"} == {"Report"}
 
 
+def test_no_query_is_punctuation_only(tmp_path: Path) -> None:
+    rules = "= - - / = - - + * - - = ~ - - & - - % = - - ^ - - | -"
+    documents = [{"_id": row["_id"], "text": f"Table {row['_id']}. {rules}"} for row in made(120)]
+    artifact = run(tmp_path, write_jsonl(tmp_path / "tables.jsonl", documents))
+    queries = [*rows(artifact, QUERIES), *(row for row in rows(artifact, TRAIN) if row["kind"] == "query")]
+    assert len(queries) > 50
+    assert all(words_of(row["text"]) for row in queries)
+
+
 def test_a_few_long_documents_are_held_out_by_section(tmp_path: Path) -> None:
     folder = tmp_path / "manual"
     folder.mkdir()
@@ -276,6 +286,27 @@ def test_a_few_long_documents_are_held_out_by_section(tmp_path: Path) -> None:
     assert any("held out by section" in note for note in listener.notes)
     held = {row["document"] for row in rows(artifact, QUERIES)}
     assert not held & {row["document"] for row in rows(artifact, TRAIN)}
+
+
+def test_few_long_chapters_are_not_held_out_as_a_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    for number in range(4):
+        chapters = [f"## {row['title']}\n\n{row['text']}" for row in made(2, sentences=400, seed=number)]
+        (folder / f"{number}.md").write_text(f"# Book {number}\n\nIts preface.\n\n" + "\n\n".join(chapters))
+    artifact = run(tmp_path, folder)
+    test = [row["document"] for row in rows(artifact, QUERIES) if row["part"] == "test"]
+    assert len(set(test)) >= 8
+    assert max(test.count(one) for one in set(test)) < len(test) / 4
+
+
+def test_one_document_of_most_passages_is_held_out_by_section(tmp_path: Path) -> None:
+    articles = write_jsonl(tmp_path / "articles.jsonl", [*made(120), {**made(1, 2000)[0], "_id": "book"}])
+    listener = Listener()
+    artifact = split_documents.run(Params(inputs=(str(articles),)), WorkDirectory(tmp_path / "work"), listener)
+    assert any(re.match(r"one document has \d\d% of the passages: held out by", note) for note in listener.notes)
+    held, trained = ({row["document"].split("#")[0] for row in rows(artifact, name)} for name in (QUERIES, TRAIN))
+    assert "book" in held & trained
 
 
 def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
@@ -467,6 +498,17 @@ def test_repeated_ids_and_other_languages_are_told(tmp_path: Path) -> None:
     assert any("English function words" in warning for warning in listener.warnings)
     ids = [row["_id"] for row in rows(artifact, CORPUS)]
     assert len(ids) == len(set(ids)) == 120
+
+
+def test_a_part_of_the_documents_in_another_language_is_told(tmp_path: Path) -> None:
+    german = "Das Haus am Hafen wird von der Stadt jeden Winter renoviert und ist für Besucher dann nicht zugänglich."
+    others = [{"_id": f"g{number}", "text": f"{number} {german} {german}"} for number in range(30)]
+    for count, told in ((10, False), (30, True)):
+        path = write_jsonl(tmp_path / f"{count}.jsonl", [*made(120), *others[:count]])
+        listener = Listener()
+        split_documents.run(Params(inputs=(str(path),)), WorkDirectory(tmp_path / f"work{count}"), listener)
+        warning = f"{count} of {120 + count} documents have few English function words"
+        assert any(warning in one for one in listener.warnings) == told
 
 
 def test_queries_of_documents_that_share_an_id_name_them_as_the_collection_does(tmp_path: Path) -> None:
