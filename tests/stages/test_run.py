@@ -265,12 +265,13 @@ def test_an_interruption_names_the_stage_and_what_is_kept(
 
 
 def run_as_a_command(words: list[str]) -> None:
-    """What the stopped process runs; before the end of the training, it waits to be stopped."""
+    """What the stopped process runs; in the middle of the training, it says so and waits to be stopped."""
     os.fsync = os.fstat  # type: ignore[assignment]  # as in the tests themselves, see conftest.py
     step = Training._step
 
     def waiting(training: Training, *given: Any) -> Any:
         while training.progress.step >= 80 and signals.asked() is None:
+            Path(words[-1], "waiting").touch()
             time.sleep(0.01)
         return step(training, *given)
 
@@ -292,11 +293,10 @@ def test_stopped_in_the_middle_of_a_training_it_goes_on(
     line = words(asked, *(word for one in settings for word in ("--set", one)), "--work", str(tmp_path / "stopped"))
     process = context.Process(target=run_as_a_command, args=(line,), daemon=True)
     process.start()
-    partial = tmp_path / "stopped" / "students" / ".student.partial"
-    checkpoint = partial / ".scaffold" / "state" / "checkpoints" / "checkpoint.json"
-    # Its second line is that of a step; before the first step, there is nothing to save.
-    begun, lines = (checkpoint, 0) if how == signal.SIGKILL else (partial / "log.jsonl", 2)
-    while not (begun.exists() and begun.read_bytes().count(b"\n") >= lines):
+    state = tmp_path / "stopped" / "students" / ".student.partial" / ".scaffold" / "state"
+    checkpoint = state / "checkpoints" / "checkpoint.json"
+    begun = checkpoint if how == signal.SIGKILL else tmp_path / "stopped" / "waiting"
+    while not begun.exists():
         assert process.is_alive()
         time.sleep(0.01)
     os.kill(process.pid or 0, how)
