@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +288,7 @@ def search(
     queries: int = 600,
     logged: int = 0,
     data: str = "docs",
+    cautions: Sequence[str] = (),
 ) -> Artifact:
     """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector, `logged`: queries of a log."""
     models = {"model": described(of), "compare": {**TEACHER, "weight_bytes": 9_000_000}}
@@ -303,6 +304,7 @@ def search(
     ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
     statement = facts["protocol"]["statement"] + ways
     facts["protocol"] = {**facts["protocol"], "statement": statement, "resampled": "130 documents"}
+    facts["verdict"] = {"level": "good", "text": f"{of.name} is good.", "cautions": list(cautions)}
     if stored:
         facts["protocol"]["stored"] = {"format": "int4", "dimension": 4, "bytes": stored}
     return make(work, "evaluations", name, "eval-search", facts, {of.reference: of.digest}, model=of.reference)
@@ -336,8 +338,8 @@ SIZES = {"parameters": 850_000, "dimension": 4}
 
 
 def trained(work: WorkDirectory, name: str, start: str, **more: Any) -> Artifact:
-    facts = {"method": "simtde", "student": start, "teacher": "owner/big", "training_seconds": 90.0, **SIZES, **more}
-    facts |= {"dev_before_training": 70.0, "dev_protocol": "300 queries"}
+    facts = {"method": "simtde", "student": start, "teacher": "owner/big", "training_seconds": 90.0, **SIZES}
+    facts |= {"dev_before_training": 70.0, "dev_protocol": "300 queries", "best_step": 40, **more}
     return make(work, "students", name, "distill", facts, files={LOG: "", "model/model.safetensors": f"{name} {more}"})
 
 

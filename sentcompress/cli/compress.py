@@ -35,6 +35,8 @@ def show(result: Result, call: Call) -> str | None:
         return f"sentcompress report --work {shell_word(call.work)}"
     say_wrapped(result.verdict.sentence)
     say_wrapped(result.verdict.results)
+    if result.verdict.caution:
+        say_wrapped(result.verdict.caution)
     say(f"Model: {result.verdict.export}")
     if result.verdict.graph:
         say(f"Int8 graph: {result.verdict.graph} (to run it, see README.md in the model's folder)")

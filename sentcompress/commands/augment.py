@@ -85,5 +85,5 @@ COMMAND = Command(
     Params,
     "Collect the texts to train on, and add augmented copies. They are made with WordNet or by back-translation.",
     makes="sentences",
-    version=4,  # words with combining marks are whole, and compared in NFC
+    version=5,  # words are whole where soft hyphens or ligatures are in them
 )

@@ -49,5 +49,5 @@ COMMAND = Command(
     Params,
     "Cut documents into passages and make queries from them. Some documents are held out for measuring.",
     makes="documents",
-    version=9,  # texts that differ only in soft hyphens are one; long sections are divided, and one huge document
+    version=10,  # words are whole where soft hyphens or ligatures are in them
 )

@@ -254,7 +254,8 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
 
     A student encodes the passages for each search: those of the quantizer and of the export. The teacher encodes those
     of the first, and half of those of the second, which are of other documents. For the trials and both ends, and
-    before and after its training, a student encodes those that checkpoints are scored on.
+    before and after its training, a student encodes those that checkpoints are scored on, which the teacher encodes
+    too if they are more than those of the first search.
     """
     trials, student = _trials(candidates) if candidates > 1 else 0, load.student_cost
     searches = 1.5 + student * 2
@@ -277,7 +278,8 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
     scored = min(passages, load.dev_passages) * (trials + 2) + load.dev_passages * 2 * (trials + 1)
     by_students = fitted + scored if candidates else fitted
-    work = (searches * searched + student * by_students) * passage + timed + racing
+    more = max(0.0, load.dev_passages - searched) if candidates else 0.0
+    work = (searches * searched + more + student * by_students) * passage + timed + racing
     return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 

@@ -272,9 +272,7 @@ def told(plan: CompressionPlan) -> list[str]:
 
 def told_documents(facts: Mapping[str, Any]) -> str:
     """The contents of an artifact of kind `documents` in words: the first line of a plan."""
-    held_out = f"{facts['held_out_documents']:,} documents"
-    if facts["held_out_by"] != "document":
-        held_out = "some sections of the documents"
+    held_out = f"{facts['held_out_documents']:,} {facts['held_out_by']}s"
     queries = f"{facts['queries']:,} queries made from them"
     if facts["logged_queries"]:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ class Achieved:
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
         keep_index: whether it searches vectors of the teacher.
+        cautions: what to know of these figures, of the search fidelity above all.
     """
 
     export: str
@@ -47,6 +48,7 @@ class Achieved:
     first_found: float
     graph: str
     keep_index: bool = False
+    cautions: Sequence[str] = ()
 
     @property
     def sentence(self) -> str:
@@ -71,6 +73,12 @@ class Achieved:
             f"the teacher's first result is among them for {self.first_found:.0f}% of the queries."
         )
 
+    @property
+    def caution(self) -> str:
+        """All cautions as one sentence; empty if there is none."""
+        text = "; ".join(self.cautions)
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
+
     def larger_than(self, most: int) -> str:
         """A warning that the model is larger than allowed; empty if it is not."""
         if self.bytes <= most:
@@ -81,7 +89,7 @@ class Achieved:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "sentence": self.sentence, "results": self.results}
+        return {**asdict(self), "sentence": self.sentence, "results": self.results, "caution": self.caution}
 
 
 def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
@@ -100,6 +108,7 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
     teacher = search.models[COMPARE]
     judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
     graph = {path: size for path, size in export.facts["bytes"].items() if "int8" in path}
+    cautions = [*search.facts["verdict"]["cautions"], *_unimproved(made.get("distill"))]
     return Achieved(
         export=str(export.path),
         bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
@@ -115,7 +124,13 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         first_found=first.value if first else float("nan"),
         graph=str(export.path / next(iter(graph))) if graph else "",
         keep_index=bool(search.facts["keep_index"]),
+        cautions=tuple(cautions),
     )
+
+
+def _unimproved(student: Artifact | None) -> Iterator[str]:
+    if student and student.facts["best_step"] == 0:
+        yield "the last training did not improve the model, so it is the one that this training started from"
 
 
 def _score(scores: Any, metric: str) -> Score | None:

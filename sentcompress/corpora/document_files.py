@@ -285,7 +285,8 @@ def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: Rea
 def _text_documents(source: ByteSource, unit: str, bad: BadRecords) -> Iterator[Document]:
     if unit == LINE:
         for number, line in open_lines(source, bad=bad):
-            yield plain_document(f"{source.name}:{number}", "", line)
+            if line.strip():
+                yield plain_document(f"{source.name}:{number}", "", line)
         return
     lines, first, length = list[str](), 1, 0
     for number, line in open_lines(source, bad=bad):

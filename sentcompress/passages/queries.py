@@ -10,7 +10,7 @@ from sentcompress.augmentations.function_words import is_function_word
 from sentcompress.corpora.documents_artifact import KEYWORDS, RARE, SPAN
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.sentences import split_sentences
-from sentcompress.passages.words import words_of
+from sentcompress.passages.words import plain, words_of
 
 SHORTEST_SPAN, LONGEST_SPAN = 4, 12
 FEWEST_KEYWORDS, MOST_KEYWORDS = 2, 5
@@ -103,6 +103,6 @@ def make_queries(
 
 
 def _as_query(words: Sequence[str], generator: random.Random) -> str:
-    """The words without the punctuation around them; half of the time in lower case, as many queries are typed."""
-    text = " ".join(bare for word in words if (bare := word.strip(_PUNCTUATION)))
+    """The words without punctuation around them and typesetting inside; half of the time in lower case, as if typed."""
+    text = plain(" ".join(bare for word in words if (bare := word.strip(_PUNCTUATION))))
     return text.lower() if generator.random() < 0.5 else text

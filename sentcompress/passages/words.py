@@ -19,14 +19,22 @@ _TYPESET = re.compile("[\u00ad\u200b\u2060\ufeff]|([\ufb00-\ufb06])")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case and NFC, without punctuation.
+    """The words of a text in lower case and NFC, without punctuation and without what typesetting adds inside words.
 
     >>> words_of("The cat's 3 well-known toys.")
     ['the', "cat's", '3', 'well-known', 'toys']
     """
     if text.isascii():
         return _ASCII.findall(text.lower())
-    return _any_word(max(text) > _BASIC).findall(unicodedata.normalize("NFC", text.lower()))
+    text = unicodedata.normalize("NFC", plain(text).lower())
+    return _any_word(max(text, default="") > _BASIC).findall(text)
+
+
+def plain(text: str) -> str:
+    """The text without what typesetting adds inside words."""
+    if text.isascii():
+        return text
+    return _TYPESET.sub(lambda found: unicodedata.normalize("NFKC", found[1] or ""), text)
 
 
 @cache
@@ -55,25 +63,16 @@ def likeness(text: str, seed: int) -> int:
     """A 64-bit hash, the same for texts that are to count as one: those with the same letters and digits.
 
     Case, white space, punctuation, and the kind of dashes, apostrophes and quotation marks are ignored, also inside a
-    word, where one source has `don't` or `1990-95` and another has typographic signs. So are soft hyphens, other
-    invisible places for a line break, and ligatures.
+    word, where one source has `don't` or `1990-95` and another has typographic signs.
     """
-    return _hash(_normal(_plain(text)).translate(_INNER), seed)
+    return _hash(_normal(text).translate(_INNER), seed)
 
 
 def mark_and_likeness(text: str, seed: int) -> tuple[int, int]:
     """Both hashes of a text; faster than one after the other."""
     normal = _normal(text)
-    number, plain = _hash(normal, seed), _plain(text)
-    alike = (normal if plain == text else _normal(plain)).translate(_INNER)
+    number, alike = _hash(normal, seed), normal.translate(_INNER)
     return number, number if alike == normal else _hash(alike, seed)
-
-
-def _plain(text: str) -> str:
-    """The text without what typesetting adds inside words."""
-    if text.isascii():
-        return text
-    return _TYPESET.sub(lambda found: unicodedata.normalize("NFKC", found[1] or ""), text)
 
 
 def _normal(text: str) -> str:

@@ -15,7 +15,7 @@ from sentcompress.stages.compress import Result
 
 def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytest.CaptureFixture[str]) -> None:
     figures = (9_490_000, 90_900_000, 1536, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
-    verdict = Achieved("w/exports/my docs", *figures, "w/exports/my docs/onnx/int8.onnx")
+    verdict = Achieved("w/exports/my docs", *figures, "w/exports/my docs/onnx/int8.onnx", cautions=["few"])
     result = Result("my docs", Path("w/plans/my docs.toml"), [], 300.0, verdict, Path("w/report/report.html"))
     call = Call(Params(inputs=("docs/",), keep_index=True), Path("w"))
     # The newest documents may be another collection's, of a dry run for example.
@@ -26,6 +26,7 @@ def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytes
     assert capsys.readouterr().out.splitlines() == [
         verdict.sentence,
         verdict.results,
+        "Few.",
         "Model: w/exports/my docs",
         "Int8 graph: w/exports/my docs/onnx/int8.onnx (to run it, see README.md in the model's folder)",
         "Report: w/report/report.html",

@@ -212,7 +212,7 @@ def test_a_plan_begins_with_what_was_read() -> None:
         "Read 1,200 documents: 4,000 passages, 3 titles and 8,000 queries made from them to train on; 60 documents are "
         "held out for measuring"
     )
-    assert "some sections of the documents are held out" in told_documents({**facts, "held_out_by": "section"})
+    assert "; 60 sections are held out" in told_documents({**facts, "held_out_by": "section"})
     skipped = told_documents({**facts, "held_out_by": "document", "skipped": {"bad_lines": 3, "repeated": 7}})
     assert skipped.endswith("held out for measuring; skipped 3 unreadable lines or files"), "also when it is resumed"
     logged = told_documents({**facts, "held_out_by": "document", "logged_queries": 900, "held_out_logged_queries": 90})

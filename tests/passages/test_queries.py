@@ -54,6 +54,12 @@ def test_a_rare_word_comes_with_its_neighbours() -> None:
         assert 2 <= len(words) <= 7
 
 
+def test_queries_have_no_soft_hyphens() -> None:
+    typeset = PASSAGE.replace("committee", "com\u00admit\u00adtee").replace("plesiosaur", "plesio\u00adsaur")
+    for seed in range(20):
+        assert make_queries(typeset, 6, frequencies(), seed) == make_queries(PASSAGE, 6, frequencies(), seed)
+
+
 def test_queries_depend_on_the_seed_only_and_are_distinct() -> None:
     first = make_queries(PASSAGE, 6, frequencies(), 5)
     assert first == make_queries(PASSAGE, 6, frequencies(), 5) != make_queries(PASSAGE, 6, frequencies(), 6)

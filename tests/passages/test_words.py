@@ -17,6 +17,7 @@ from sentcompress.passages.words import mark, words_of
         ("l’été d'Émile, ça_va", ["l’été", "d'émile", "ça", "va"]),
         ("Thai: ที่นี่", ["thai", "ที่นี่"]),
         ("\U00011328\U0001133e \U0001f600", ["\U00011328\U0001133e"]),
+        ("ef\u00adfi\u00adcient of\ufb01ce", ["efficient", "office"]),
         ("snake_case ² 1️⃣ ❤️ – naïve", ["snake", "case", "²", "1", "naïve"]),
     ],
 )

@@ -401,8 +401,9 @@ def test_each_document_counts_once_in_the_progress(tmp_path: Path, articles: Pat
 def test_lines_paragraphs_and_files_of_text(tmp_path: Path) -> None:
     texts = [row["text"] for row in made(120, sentences=4)]
     lines = tmp_path / "lines.txt"
-    lines.write_text("".join(f"{text}\n" for text in texts))
-    assert run(tmp_path, lines, name="lines").facts["documents"] == 120
+    lines.write_text("".join(f"{text}\n\n" for text in texts))
+    by_line = run(tmp_path, lines, name="lines").facts
+    assert (by_line["documents"], by_line["skipped"]) == (120, {}), "a blank line is no document"
     wrapped = tmp_path / "wrapped.txt"
     wrapped.write_text("\n\n".join(text.replace(" for ", "\nfor ").replace(" near ", "\nnear ") for text in texts))
     by_paragraph = run(tmp_path, wrapped, name="wrapped")
