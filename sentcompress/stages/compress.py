@@ -6,43 +6,28 @@ Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import (
-    LEAST_TRAINING,
-    SAME_FOR_ALL,
-    Budget,
-    EmbeddingLoad,
-    TooShortError,
-    share_out,
-)
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
-from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents, told, told_documents, written_recipe
-from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
+from sentcompress.compression.planning import absolute, make_plan
+from sentcompress.compression.recipe import told, written_recipe
 from sentcompress.compression.verdict import Achieved, verdict_of
-from sentcompress.compression.workload import judged_seconds, measured_workload
-from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
+from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError
 from sentcompress.extras import installing, is_installed
-from sentcompress.models.catalog import NamedModel, artifact_at, find_model
-from sentcompress.models.factorised import is_factorisable
-from sentcompress.models.families import WITH_LAYERS
-from sentcompress.models.model_files import read_config, transformer_folder
+from sentcompress.models.catalog import artifact_at, find_model
 from sentcompress.models.names import meaning_of
-from sentcompress.models.sources import EMBEDDED_LABEL, comes_along
-from sentcompress.models.vocabulary import is_word_piece
+from sentcompress.models.sources import comes_along
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
-from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
-from sentcompress.store import WorkDirectory, name_part
+from sentcompress.quantities import read_bytes
+from sentcompress.store import Artifact, WorkDirectory, name_part
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
 
@@ -50,10 +35,6 @@ COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
 # The options that split-documents depends on.
 READING = ("inputs", "queries", "column", "id_column", "text_as", "skip_bad", "seed")
-# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher. In
-# less than so many seconds, a new shape is not tried beside these: of twelve runs of 30 minutes, one was won by one.
-BESIDE_GOOD, CANDIDATES = 2, 4
-FOR_NEW_SHAPES = 3600.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +89,7 @@ def _plan_and_run(
         reporter.note(f"using the plan {path}")
         left = plan.seconds_left(work)
     else:
-        plan = _make_plan(params, path, before, request, since if params.force or changed else "", work, reporter)
+        plan = _replan(params, path, before, request, since if params.force or changed else "", work, reporter)
         left = (plan.seconds or 0.0) + started - time.monotonic()
         if not params.dry_run:
             reporter.note(f"the plan is {path}")
@@ -184,7 +165,7 @@ def _has_other_documents(plan: PlanFile, params: Params, path: Path, work: WorkD
     return changed
 
 
-def _make_plan(
+def _replan(
     params: Params,
     path: Path,
     before: PlanFile | None,
@@ -217,13 +198,15 @@ def _make_plan(
     since = since or (before.since if before and before.seconds is None else "")
     replaced = before.references() if before else []
 
-    def begin() -> None:
+    def split(options: Mapping[str, Any]) -> Artifact:
         # If planning fails or is interrupted, another request can replace the documents that it read.
         if path.is_file() or not _has_documents(path.stem, work):
             _write(path, begun_plan(path.stem, request, since, replaced))
+        made: Artifact = _run("split-documents", work, reporter, **options, force=params.force or others)
+        return made
 
     try:
-        plan, teacher = _plan(params, path.stem, work, reporter, begin, force=params.force or others)
+        plan, teacher = make_plan(params, path.stem, work, reporter, split)
     finally:
         if before is None and not _has_documents(path.stem, work):
             path.unlink(missing_ok=True)
@@ -263,10 +246,10 @@ def _name(params: Params) -> str:
 def _request(params: Params) -> dict[str, Any]:
     """What the plan depends on, as text: places are absolute, so that it means the same from any folder."""
     given = {key: value for key, value in vars(params).items() if key not in ("name", "dry_run", "force")}
-    given["inputs"] = [_absolute(one) for one in params.inputs]
-    given["queries"] = [_absolute(str(one)) for one in params.queries]
-    given["general_text"] = [_absolute(one) for one in params.general_text]
-    given["judged"] = params.judged and _absolute(str(params.judged))
+    given["inputs"] = [absolute(one) for one in params.inputs]
+    given["queries"] = [absolute(str(one)) for one in params.queries]
+    given["general_text"] = [absolute(one) for one in params.general_text]
+    given["judged"] = params.judged and absolute(str(params.judged))
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
@@ -278,118 +261,9 @@ def _place(teacher: str, work: WorkDirectory) -> str:
     if meaning is None or meaning.kind != "source" or comes_along(meaning.name):
         return teacher
     made_here = artifact_at(work, teacher)
-    return made_here.reference if made_here else _absolute(teacher)
-
-
-def _absolute(place: str) -> str:
-    return str(Path(place).resolve()) if Path(place).exists() else place
+    return made_here.reference if made_here else absolute(teacher)
 
 
 def _write(path: Path, text: str) -> None:
     with written(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-
-
-def _plan(
-    params: Params,
-    name: str,
-    work: WorkDirectory,
-    reporter: Reporter,
-    begin: Callable[[], None],
-    *,
-    force: bool,
-) -> tuple[CompressionPlan, str]:
-    """The plan, and the digest of the teacher."""
-    started = time.monotonic()
-    if params.judged:
-        collection_data_set(params.judged, None)  # before the documents are read
-    with reporter.phase(f"loading the teacher {params.teacher}"):
-        found = find_model(work, params.teacher)
-        config = read_config(transformer_folder(found.source.path))
-        encoder = found.load()
-    teacher = TeacherSize.of(
-        config,
-        encoder.dimension,
-        can_cut=config.get("model_type") in WITH_LAYERS,
-        can_factorise=is_factorisable(config),
-        can_trim=is_word_piece(encoder.tokenizer),
-    )
-    if teacher is None:
-        raise InputError(
-            f"the configuration of {found.label} does not name its layers and widths",
-            "compress needs a transformer as the teacher; other models can be distilled step by step",
-        )
-    most = read_bytes(params.max_bytes)
-    candidates = _candidates(params, found, teacher, most)
-    vector_bytes = params.vector_bytes or teacher.vector
-    documents = Documents(
-        inputs=[_absolute(one) for one in params.inputs],
-        queries=[_absolute(str(one)) for one in params.queries],
-        judged=_absolute(str(params.judged)) if params.judged else None,
-        columns=list(params.column),
-        id_column=params.id_column,
-        skip_bad=params.skip_bad,
-        text_as=params.text_as,
-        general=[_absolute(one) for one in params.general_text],
-    )
-    asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
-    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as, "id_column": params.id_column}
-    asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
-    asked |= {"column": tuple(documents.columns)} if documents.columns else {}
-    begin()
-    artifact = _run("split-documents", work, reporter, **asked, force=force)
-    load = measured_workload(artifact, encoder, reporter, started)
-    load = load.with_more(GENERAL) if documents.general else load
-    if not candidates[0].untrained:
-        most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
-        load = replace(load, student_cost=most_work + SAME_FOR_ALL)
-    budget = _budget(params, load, candidates, vector_bytes)
-    plan = CompressionPlan(
-        name=name,
-        teacher=params.teacher,
-        documents=documents,
-        budget=budget,
-        candidates=candidates,
-        keep_index=params.keep_index,
-        seed=params.seed,
-        read=told_documents(artifact.facts),
-    )
-    return plan, found.digest
-
-
-def _candidates(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
-    own = own_shape(teacher, params.teacher)
-    if own.bytes <= most:
-        return [own]
-    published = found.source.label == EMBEDDED_LABEL
-    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES)
-    if shapes and shapes[0].is_good:
-        enough = read_seconds(params.time) >= FOR_NEW_SHAPES
-        shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]
-    if not shapes:
-        least = smallest(teacher) or own
-        least_is = f"the smallest has {told_shapes([least])}"
-        if least.untrained:
-            least_is = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
-        raise UsageError(
-            f"no model cut from {found.label} fits into {told_bytes(most)}"
-            if teacher.can_cut
-            else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
-            f"{least_is}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
-        )
-    return shapes
-
-
-def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate], vector_bytes: int) -> Budget:
-    seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
-    trained = 0 if candidates[0].untrained else len(candidates)
-    try:
-        budget = share_out(seconds, load, trained, most, vector_bytes)
-    except TooShortError as error:
-        raise UsageError(
-            f"`time` {params.time} is too short to train on {load.texts:,} texts: at this machine's current speed, "
-            f"{told_time(error.embedding)} are needed to encode them with the teacher, "
-            f"{told_time(error.measuring)} to measure the result, and {told_time(LEAST_TRAINING)} to train",
-            f"allow `time` {ceil(error.needed / 60)}m",
-        ) from None
-    return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

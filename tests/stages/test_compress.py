@@ -19,7 +19,7 @@ from listening import Listener
 from tiny_models import make_roberta, make_tiny_model
 from tracing import traced_once
 
-from sentcompress.compression import budget
+from sentcompress.compression import budget, planning
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.shapes import TeacherSize
@@ -59,7 +59,7 @@ def short(monkeypatch: pytest.MonkeyPatch, figures_not_drawn: None) -> Iterator[
     for name, value in seconds.items():
         monkeypatch.setattr(budget, name, value)
     # The machine may be busy: the plan must not depend on its speed.
-    monkeypatch.setattr(compress, "measured_workload", lambda *_: EmbeddingLoad(475, 7000, 9500, 1e5, 1e5, 100, 0.1))
+    monkeypatch.setattr(planning, "measured_workload", lambda *_: EmbeddingLoad(475, 7000, 9500, 1e5, 1e5, 100, 0.1))
     monkeypatch.setattr(
         bench,
         "take_turns",
@@ -453,7 +453,7 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
     albert = SimpleNamespace(label="albert", source=SimpleNamespace(label="albert"))
     size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, stored=1, can_cut=False)
     with pytest.raises(UsageError, match="albert cannot be made smaller") as found:
-        compress._candidates(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
+        planning.candidates_within(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
     assert str(found.value.hint).startswith("the teacher itself is 11.")
     assert "as an int8 graph: allow `max_bytes` 11." in str(found.value.hint)
 

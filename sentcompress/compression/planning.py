@@ -1,0 +1,155 @@
+"""What `compress` decides before anything is trained: the candidates, and how the time is shared out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from sentcompress.commands.compress import Params
+from sentcompress.compression.budget import (
+    LEAST_TRAINING,
+    SAME_FOR_ALL,
+    Budget,
+    EmbeddingLoad,
+    TooShortError,
+    share_out,
+)
+from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents, told_documents
+from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
+from sentcompress.compression.workload import judged_seconds, measured_workload
+from sentcompress.corpora.collection_folders import collection_data_set
+from sentcompress.errors import InputError, UsageError
+from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.factorised import is_factorisable
+from sentcompress.models.families import WITH_LAYERS
+from sentcompress.models.model_files import read_config, transformer_folder
+from sentcompress.models.sources import EMBEDDED_LABEL
+from sentcompress.models.vocabulary import is_word_piece
+from sentcompress.progress import Reporter
+from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
+from sentcompress.store import Artifact, WorkDirectory
+
+# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher. In
+# less than so many seconds, a new shape is not tried beside these: of twelve runs of 30 minutes, one was won by one.
+BESIDE_GOOD, CANDIDATES = 2, 4
+FOR_NEW_SHAPES = 3600.0
+
+
+def make_plan(
+    params: Params,
+    name: str,
+    work: WorkDirectory,
+    reporter: Reporter,
+    split: Callable[[Mapping[str, Any]], Artifact],
+) -> tuple[CompressionPlan, str]:
+    """The plan, and the digest of the teacher.
+
+    Args:
+        name: of the plan.
+        split: runs `split-documents` with these options.
+
+    Raises:
+        UsageError: if no model fits the budget, or the time is too short; it names what would do.
+        InputError: if the documents or the teacher cannot be used.
+    """
+    started = time.monotonic()
+    if params.judged:
+        collection_data_set(params.judged, None)  # before the documents are read
+    with reporter.phase(f"loading the teacher {params.teacher}"):
+        found = find_model(work, params.teacher)
+        config = read_config(transformer_folder(found.source.path))
+        encoder = found.load()
+    teacher = TeacherSize.of(
+        config,
+        encoder.dimension,
+        can_cut=config.get("model_type") in WITH_LAYERS,
+        can_factorise=is_factorisable(config),
+        can_trim=is_word_piece(encoder.tokenizer),
+    )
+    if teacher is None:
+        raise InputError(
+            f"the configuration of {found.label} does not name its layers and widths",
+            "compress needs a transformer as the teacher; other models can be distilled step by step",
+        )
+    most = read_bytes(params.max_bytes)
+    candidates = candidates_within(params, found, teacher, most)
+    vector_bytes = params.vector_bytes or teacher.vector
+    documents = Documents(
+        inputs=[absolute(one) for one in params.inputs],
+        queries=[absolute(str(one)) for one in params.queries],
+        judged=absolute(str(params.judged)) if params.judged else None,
+        columns=list(params.column),
+        id_column=params.id_column,
+        skip_bad=params.skip_bad,
+        text_as=params.text_as,
+        general=[absolute(one) for one in params.general_text],
+    )
+    asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
+    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as, "id_column": params.id_column}
+    asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
+    asked |= {"column": tuple(documents.columns)} if documents.columns else {}
+    artifact = split(asked)
+    load = measured_workload(artifact, encoder, reporter, started)
+    load = load.with_more(GENERAL) if documents.general else load
+    if not candidates[0].untrained:
+        most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
+        load = replace(load, student_cost=most_work + SAME_FOR_ALL)
+    budget = _budget(params, load, candidates, vector_bytes)
+    plan = CompressionPlan(
+        name=name,
+        teacher=params.teacher,
+        documents=documents,
+        budget=budget,
+        candidates=candidates,
+        keep_index=params.keep_index,
+        seed=params.seed,
+        read=told_documents(artifact.facts),
+    )
+    return plan, found.digest
+
+
+def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
+    own = own_shape(teacher, params.teacher)
+    if own.bytes <= most:
+        return [own]
+    published = found.source.label == EMBEDDED_LABEL
+    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES)
+    if shapes and shapes[0].is_good:
+        enough = read_seconds(params.time) >= FOR_NEW_SHAPES
+        shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]
+    if not shapes:
+        least = smallest(teacher) or own
+        least_is = f"the smallest has {told_shapes([least])}"
+        if least.untrained:
+            least_is = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
+        raise UsageError(
+            f"no model cut from {found.label} fits into {told_bytes(most)}"
+            if teacher.can_cut
+            else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
+            f"{least_is}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
+        )
+    return shapes
+
+
+def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate], vector_bytes: int) -> Budget:
+    seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
+    trained = 0 if candidates[0].untrained else len(candidates)
+    try:
+        budget = share_out(seconds, load, trained, most, vector_bytes)
+    except TooShortError as error:
+        raise UsageError(
+            f"`time` {params.time} is too short to train on {load.texts:,} texts: at this machine's current speed, "
+            f"{told_time(error.embedding)} are needed to encode them with the teacher, "
+            f"{told_time(error.measuring)} to measure the result, and {told_time(LEAST_TRAINING)} to train",
+            f"allow `time` {ceil(error.needed / 60)}m",
+        ) from None
+    return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget
+
+
+def absolute(place: str) -> str:
+    """The absolute path of a file or folder; any other name as it is."""
+    return str(Path(place).resolve()) if Path(place).exists() else place
