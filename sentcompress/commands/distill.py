@@ -73,9 +73,8 @@ class Params(TrainingOptions):
     start: Annotated[
         str,
         Opt(
-            "Initial values: weights (the model's own); sentences (narrowed parts, or the token vectors of "
-            "teacher:static, fitted to the activations of what they are cut from); random (new layers, or a new model "
-            "of a checkpoint's shape).",
+            "Initial weights: weights (those of the model); sentences (narrowed parts, and the token vectors of "
+            "teacher:static, are fitted to the model's activations); random (for teacher:K, only the layers).",
             choices="sentcompress.models.shape:STARTS",
         ),
     ] = "weights"

@@ -49,8 +49,8 @@ class Params(Sharded, Hub):
     store: Annotated[
         str,
         Opt(
-            "Number format: float32, float16, or quantizer (that of the model's quantizer, also by name: int8, int4, "
-            "binary or pq).",
+            "Number format: float32, float16, or quantizer (the format of the model's quantizer). int8, int4, binary "
+            "and pq: the same, but an error if it is another format.",
             choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"

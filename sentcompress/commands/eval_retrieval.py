@@ -34,8 +34,8 @@ class Params(IndexOptions, Hub, Named):
     corpus: Annotated[
         str,
         Opt(
-            "Corpus of --pairs: question2 of all pairs, or of duplicates; auto: the one with HPD's 87,265 documents, "
-            "else all.",
+            "Corpus of --pairs: all (question2 of all pairs), duplicates (question2 of duplicates), or auto (the one "
+            "with HPD's 87,265 documents, else all).",
             choices="sentcompress.corpora.pairs:CORPORA",
         ),
     ] = "auto"

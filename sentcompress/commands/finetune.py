@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Model, Objective, Pooling, TeacherVectors
+from sentcompress.commands.shared import ModelOfOthers, Objective, Pooling, TeacherVectors
 from sentcompress.commands.training import TrainingOptions
 
 
@@ -16,7 +16,7 @@ class Params(TrainingOptions):
     command: ClassVar[str] = "finetune"
 
     objective: Objective = "simcse"
-    model: Model = None
+    model: ModelOfOthers = None
     pooling: Pooling = "auto"
     dim: Annotated[int | None, Opt("Add a linear head with this many dimensions.", default="no head")] = None
     keep: Annotated[

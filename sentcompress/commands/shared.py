@@ -32,6 +32,16 @@ Wait = Annotated[
     ),
 ]
 Model = Annotated[str | None, Opt(f"Model: {A_MODEL}.", affects="input", names=MODEL, default=NEWEST_STUDENT)]
+# Of a command that makes students, whose next run is not to start from its last result.
+ModelOfOthers = Annotated[
+    str | None,
+    Opt(
+        f"Model: {A_MODEL}. The default leaves out students that this command made.",
+        affects="input",
+        names=MODEL,
+        default=NEWEST_STUDENT,
+    ),
+]
 Compare = Annotated[str | None, Opt("Second model, named as for --model.", affects="input", names=MODEL)]
 Revision = Annotated[str | None, Opt("Revision of a hub model: a branch, tag or commit.", default="the newest")]
 TrustRemoteCode = Annotated[
@@ -82,8 +92,8 @@ SIMILARITIES = ("cosine", "dot")
 Similarity = Annotated[
     str,
     Opt(
-        "Similarity: cosine, or dot for models trained with inner products; the vectors of students are normalised, so "
-        "both rank alike.",
+        "Similarity: cosine, or dot for models trained with inner products. The vectors of students are normalised, so "
+        "both give the same ranks.",
         choices=SIMILARITIES,
     ),
 ]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Hub, Model, Named, Sentences
+from sentcompress.commands.shared import Hub, ModelOfOthers, Named, Sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class Params(Hub, Named):
 
     command: ClassVar[str] = "weigh-tokens"
 
-    model: Model = None
+    model: ModelOfOthers = None
     smoothing: Annotated[
         float,
         Opt(

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Device, Hub, Model, Named, Seed
+from sentcompress.commands.shared import Device, Hub, ModelOfOthers, Named, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class Params(Hub, Named):
 
     command: ClassVar[str] = "whiten"
 
-    model: Model = None
+    model: ModelOfOthers = None
     dim: Annotated[int, Opt("Dimensions to keep.", minimum=1)] = 128
     sample: Annotated[int, Opt("Sentences to fit on, sampled at random.", minimum=2)] = 100_000
     seed: Seed = 0

@@ -38,7 +38,9 @@ def bottleneck_options(beta: float, beta_source: str, gamma_source: str, layer_s
             "scale X and S to length one inside HSIC, so that rbf does not vanish on long vectors",
             f"{HSIC}, and {MODELS}: false (true in the linear kernel of the former); elsewhere true is {OURS}",
         ),
-        "divisor": Option("n-1", "HSIC is divided by its square", f"{MODELS}: n-1; {HSIC}: n", choices=("n-1", "n")),
+        "divisor": Option(
+            "n-1", "HSIC is divided by the square of this", f"{MODELS}: n-1; {HSIC}: n", choices=("n-1", "n")
+        ),
     }
 
 

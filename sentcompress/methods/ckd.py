@@ -22,18 +22,20 @@ SCRIPT = f"{CODE}, ckd_contrastive.py"
 class CKD(Method):
     """Contrastive distillation: find a sentence's teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
 
-    q_i = unit(M s_i), keys = [unit(t_1) .. unit(t_B) ; queue of Q earlier ones], loss = mean over i of
-    -log( exp(scale q_i k_i) / sum_j exp(scale q_i k_j) ): B - 1 + Q negatives. The queue holds the last 65,536
-    normalised teacher vectors, first in first out. It starts empty, and a batch is added after its loss is computed.
-    M: Linear(D_s -> D_t, bias) is discarded: the student's own pooled vector is the embedding.
+    q_i = unit(M s_i), keys = [unit(t_1) .. unit(t_B) ; queue of Q earlier ones], loss = mean over i of -log( exp(scale
+    q_i k_i) / sum_j exp(scale q_i k_j) ): B - 1 + Q negatives. The queue holds the last 65,536 normalised teacher
+    vectors, first in first out. It starts empty, and a batch is added after its loss is computed. M: Linear(D_s -> D_t,
+    bias) is discarded: the student's own pooled vector is the embedding.
 
-    Differences between paper and code: the paper has M only if the widths differ (equation 6; else equation 5), as we
-    by default; the code always has it, but its widths always differ. `head=linear` keeps M for equal widths too. The
-    paper's M is a matrix, the code's and ours has a bias. The paper gives no temperature; the code learns scale =
-    exp(p) from p = 1, an initial temperature of 0.37. `temperature=0.05` fixes it instead. In the code each GPU has its
-    own queue, and the teacher's dropout stays on during training, which is a bug; cached vectors are computed without
-    dropout. Paper and code pool the student like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In
-    the code this layer is the checkpoint's own, here it is new.
+    The paper has M only if the widths differ (equation 6; else equation 5), which is the default here. The code always
+    has M, but its widths always differ. `head=linear` uses M for equal widths too. M has a bias in the code and here,
+    but not in the paper.
+
+    The paper gives no temperature. The code learns scale = exp(p) from p = 1, an initial temperature of 0.37;
+    `temperature=0.05` fixes it instead. In the code, each GPU has its own queue, and the teacher's dropout stays on
+    during training, which is a bug; here, teacher vectors are computed without dropout. Paper and code pool the student
+    like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In the code, this layer is the checkpoint's
+    own; here, it is new.
     """
 
     title = "Contrastive knowledge distillation, stage 1"

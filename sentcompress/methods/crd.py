@@ -30,15 +30,15 @@ class CRD(Method):
     query gets a gradient: u in the first half, v in the second. A and B are discarded.
 
     The normaliser z: the paper has h = e / (e + K / M) with M the number of training sentences (`normaliser` 1 / M).
-    Its code divides e by M times the mean of e in the first batch, which makes z that mean, whatever M is. The memory
-    is still random then, so z is estimated here as the mean over random directions, once.
+    Its code divides e by M times the mean of e in the first batch, so z is that mean, whatever M is. At that time the
+    memory is still random. Here, z is therefore estimated once, as the mean over random directions.
 
-    Differences from the released code: its memory has one entry per sentence, samples K of them, and updates entries
-    as the mean of old and new value. The positive is the sentence's own entry of the other side: random before its
-    first visit, then a running mean. Here it is the current vector of the other side, detached. The memory holds the
-    last K vectors of each side, first in first out, random at the start; a batch is added after its step. So a sentence
-    is not its own negative until K others have passed, and the memory does not grow with the data. The code adds 1e-7
-    to the denominators; sums of logarithms do not need it.
+    The memory differs from that of the released code. There, it has one entry per sentence, of which K are sampled, and
+    an entry is updated to the mean of its old and new value. The positive is the sentence's own entry of the other
+    side: random before its first visit, then a running mean. Here, the positive is the current vector of the other
+    side, detached. The memory holds the last K vectors of each side, first in first out, random at the start; a batch
+    is added after its step. A sentence is thus not its own negative until K others have passed, and the memory does not
+    grow with the data. The code adds 1e-7 to the denominators; here, this is not needed, because logarithms are summed.
     """
 
     title = "Contrastive representation distillation"

@@ -25,13 +25,12 @@ class HPD(Method):
     components and the mean of the PCA, and f is the identity (paper) or Tanh (released code). The head becomes the
     student's Dense layer.
 
-    Differences between paper and code: the paper centres the target, has no Tanh and sums the squares of a row; the
-    code projects without centring, has a Tanh and averages over the dimensions too. The defaults are the paper's. The
-    preparation differs too: the code scales SimCSE's vectors to length one (`teacher-embed --normalize`), fits the PCA
-    on the first 40,000 of them (`fit-pca --sample 40000` samples at random), and drops sentences of more than 256
-    characters (`augment --max-length 256`). Its AdamW has no bias correction. Checkpoint selection: the code uses the
-    squared error on 5,000 held-out sentences, the paper STS-B's test set; here it is the cosine to the target on
-    held-out sentences, or `--dev`.
+    The defaults are the paper's: it centres the target, has no Tanh and sums the squares of a row. The code does not
+    centre, has a Tanh and averages over the dimensions. The code also scales SimCSE's vectors to length one
+    (`teacher-embed --normalize`), fits the PCA on the first 40,000 of them (`fit-pca --sample 40000` samples at
+    random), and drops sentences of more than 256 characters (`augment --max-length 256`). Its AdamW has no bias
+    correction. For checkpoint selection, the code uses the squared error on 5,000 held-out sentences, and the paper
+    uses STS-B's test set. Here it is the cosine to the target on held-out sentences, or `--dev`.
     """
 
     title = "Homomorphic projective distillation"

@@ -27,22 +27,23 @@ SUP_MODEL = f"{CODE}, simcse/models_sup.py"
 class IBKD(HeadedMethod):
     """Contrastive distillation with an information bottleneck, stage 1 (Zhang et al. 2023).
 
-    loss = InfoNCE(M s, t) with cosines / tau and the batch's other teacher vectors as negatives, + beta HSIC(X, S).
-    X: the mean over the real tokens of a low layer of the student, S = s: the student's own pooled vector, not
-    normalised. HSIC = tr(K_X H K_S H) / (n - 1)^2. M: Linear(D_s -> D_t, bias).
+    loss = InfoNCE(M s, t) with cosines / tau and the batch's other teacher vectors as negatives, + beta HSIC(X, S). X:
+    the mean over the real tokens of a low layer of the student. S = s: the student's own pooled vector, not normalised.
+    HSIC = tr(K_X H K_S H) / (n - 1)^2. M: Linear(D_s -> D_t, bias).
 
-    The paper calls X the input and does not say which vector stands for it; X, its gradient and S are the code's. Its
-    equation 5 is a loss, which equation 8 negates once more; ours is minimised, as in the code.
+    The paper calls X the input and does not say which vector stands for it. X, S and the gradient through X are those
+    of the code. In the paper, equation 8 negates the loss of equation 5 once more; here, the loss is minimised, as in
+    the code. In equation 5, the positive is added to a sum over the whole batch; here, the sum is over the other
+    samples, as in the paper's text and the code.
 
-    Differences between paper and code: the paper compares by exp(s' W t / tau), without scaling s and t to length one
-    and with a matrix W [D_s, D_t] for M (`similarity=bilinear`), the code by cosines of M s and t; the paper divides
-    HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus and the square; the code's scripts have tau 1.0, beta
-    0.2, gamma 1.0; its linear kernel is on unit vectors (`kernel=linear normalise=true`); its evaluation drops M, but
-    its dev scores during training use M s. Here both use s, or M s with `head=kept`. Equation 5 adds the positive to a
-    sum that is written over the whole batch; its text says the other samples, and so do code and we.
+    Other differences: the paper compares by exp(s' W t / tau), with unscaled s and t and a matrix W [D_s, D_t] in place
+    of M (`similarity=bilinear`), the code by cosines of M s and t. The paper divides HSIC by n^2 (`divisor=n`), and its
+    RBF lacks the minus and the square. The code's scripts have tau 1.0, beta 0.2 and gamma 1.0, and its linear kernel
+    is on unit vectors (`kernel=linear normalise=true`). The code evaluates s, but its dev scores during training are
+    those of M s. Here both are of s, or of M s with `head=kept`.
 
-    Watch `kernel_x` and `kernel_s`: if they are near 0, all sentences look unrelated to the kernel and the term has no
-    gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
+    If `kernel_x` or `kernel_s` in the log is near 0, the kernel treats all sentences as unrelated, and the HSIC term
+    has no gradient. A smaller gamma, `kernel=imq` or `normalise=true` helps.
     """
 
     title = "Information bottleneck distillation, stage 1"
@@ -103,16 +104,16 @@ SIDES = (("inputs", "anchor"), ("positive_inputs", "positive"), ("negative_input
 class IBKDFinetune(TripletMethod):
     """Supervised SimCSE with hard negatives and an information bottleneck, stage 2 (Zhang et al. 2023).
 
-    loss = SimCSE's on z = s, or P s with `dim`, + beta HSIC(X, S). S = s, before P. X and S cover the
-    anchors, positives and negatives together (only the anchors if the other inputs are absent). The linear head P
-    (`dim=128`: the IBKD-128 rows) is deployed.
+    loss = SimCSE's on z = s, or P s with `dim`, + beta HSIC(X, S). S = s, before P. X and S cover the anchors,
+    positives and negatives together (only the anchors if the other inputs are absent). The linear head P (`dim=128`:
+    the IBKD-128 rows) is deployed.
 
-    Differences between paper and code: the paper's equation 10 compares by inner products (`similarity=dot`) and has
-    the anchor's own hard negatives in its denominator, beside all positives (`negatives=own`); the code has cosines
-    and all hard negatives of the batch. The code's script has lr 1e-6, batch 128, beta 1.0; its gamma is fixed at 0.1,
-    its X is the last layer but one (`layer=-2`), and it always has P. P has a bias in the code and here, and none in
-    equation 11. The code's evaluation drops P; here P is always saved and scored. Dense retrieval: lr 1e-5, batch 128,
-    3 epochs, 8 hard negatives mined with the teacher (mine-negatives).
+    The paper's equation 10 compares by inner products (`similarity=dot`), and its denominator has all positives but
+    only the anchor's own hard negatives (`negatives=own`). The code compares by cosines and has all hard negatives of
+    the batch. The code's script has lr 1e-6, batch 128 and beta 1.0. Its gamma is fixed at 0.1, its X is the last layer
+    but one (`layer=-2`), and it always has P. P has a bias in the code and here, and none in equation 11. The code's
+    evaluation drops P; here P is always saved and scored. For dense retrieval, the paper has lr 1e-5, batch 128, 3
+    epochs, and 8 hard negatives mined with the teacher (mine-negatives).
     """
 
     title = "Information bottleneck distillation, stage 2"

@@ -20,8 +20,8 @@ class MetaKD(Regression):
     prototype of the sentence's domain d: the mean teacher vector of that domain's sentences. A table without domains
     counts as one domain.
 
-    DistilCSE's tables have a MetaKD row for sentence embeddings, but no formula: this form is ours. It keeps the
-    prototype weights of the original, and omits the meta-teacher, which is trained on labels of every domain, and the
+    DistilCSE's tables have a MetaKD row for sentence embeddings, but no formula. This form is ours. It keeps the
+    prototype weights of the original. It omits the meta-teacher, which is trained on labels of every domain, and the
     adversarial term for domain-invariant features.
     """
 

@@ -10,11 +10,12 @@ from sentcompress.methods.regression import BASELINE_RECIPE, REGRESSION_OPTIONS,
 class MSE(Regression):
     """Regression on the teacher's vector (the KD row of DistilCSE's tables, with the hyperparameters of `ckd`).
 
-    loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias), which is discarded: the student's own
-    pooled vector is the embedding, and the one that dev scores. DistilCSE's equation 3 is the sum over the batch of
-    MSE(s M, t), with M a matrix where the widths differ; our M has a bias, as in its code, and is there for equal
-    widths too. Our additions: `head=none` compares s and t directly, if the widths are equal; `normalise=true`
-    compares directions.
+    loss = mean over the batch of |M s - t|^2 with M: Linear(D_s -> D_t, bias). M is discarded: the student's own pooled
+    vector is the embedding, and is scored on dev.
+
+    DistilCSE's equation 3 is the sum over the batch of MSE(s M, t), with a matrix M if the widths differ. Here M has a
+    bias, as in DistilCSE's code, and is used for equal widths too. Our additions: `head=none` compares s and t
+    directly, if the widths are equal; `normalise=true` compares directions.
     """
 
     title = "Mean squared error to the teacher (KD)"

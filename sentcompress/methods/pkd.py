@@ -19,12 +19,12 @@ class PKD(Regression):
     loss = mean |M s - t|^2 + beta mean over matched layers l and the batch of |unit(N_l s_l) - unit(t_l)|^2, where s_l
     and t_l are the pooled states of student layer l and of its teacher layer ("skip": teacher layers 2, 4, 6 for
     student layers 1, 2, 3; chosen with `teacher-embed --layers`). N_l: Linear(D_p -> D_l) if the widths differ, a case
-    that the original does not have; discarded, like M.
+    that the original does not have. M and N_l are discarded.
 
-    DistilCSE's tables have a PKD row for sentence embeddings, but no formula: this form, with `mse`'s sentence term
-    instead of the original's cross entropy, is ours. The original uses the [CLS] state, we use the pooled one; it
-    averages the squares over the dimensions and tries beta from 10 to 1000, we sum them. It leaves out the student's
-    last layer, whose output its other term has already; here that layer is matched too.
+    DistilCSE's tables have a PKD row for sentence embeddings, but no formula. This form, with `mse`'s sentence term
+    instead of the original's cross entropy, is ours. The original uses the [CLS] state, averages the squares over the
+    dimensions and tries beta from 10 to 1000. Here the pooled state is used, and the squares are summed. The original
+    leaves out the student's last layer, because its output has the other term already. Here that layer is matched too.
     """
 
     title = "Patient distillation from the teacher's layers"

@@ -30,9 +30,10 @@ class SimCSE(TripletMethod):
     ("+Projection-128").
 
     The hyperparameters are those of DistilCSE's stage 2, for a student already distilled, with SimCSE's fixed
-    temperature; DistilCSE's code learns the scale, starting at 20 (`temperature=0`). `train-teacher` follows SimCSE's
-    paper and script instead: batch 512, 3 epochs, 32 tokens, learning rate 5e-5 or, for models 1,024 wide and more
-    (large), 1e-5, linear decay. HPD's baseline students: batch 256, 3 epochs, learning rate 1e-3, which looks high.
+    temperature. DistilCSE's code learns the scale, starting at 20 (`temperature=0`). `train-teacher` follows SimCSE's
+    paper and script instead: batch 512, 3 epochs, 32 tokens, linear decay, and learning rate 5e-5, or 1e-5 for models
+    1,024 wide and more (large). HPD's baseline students have batch 256, 3 epochs and learning rate 1e-3, which looks
+    high.
     """
 
     title = "Supervised contrastive learning on triplets"

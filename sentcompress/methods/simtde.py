@@ -40,27 +40,28 @@ NORMALISE = Option(False, "scale both sentence vectors to length one first", f"{
 class SimTDE(HeadedMethod):
     """Match the teacher's token embeddings and its sentence vector (Xie et al. 2023).
 
-    loss = alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t). E_s [M, H_s]: the student's token embeddings after the
-    projection to its hidden width, E_t [M, H_t] the teacher's, for the M real tokens of the batch, without padding.
-    The paper contradicts itself about E: it is Emb(I) of the tokenised input I, but has the shape [H, v] of a whole
-    table, with each of the v entries of the vocabulary once. Ours is of the input, with positions and LayerNorm, so a
-    token weighs as often as it occurs. If H_s and H_t differ, a linear layer maps between them and is discarded. If the
-    widths of s and t differ, another one does (option `head`); it is deployed by default, so that vectors keep the
-    teacher's width.
+    loss = alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t). E_s [N, H_s]: the student's token embeddings after the
+    projection to its hidden width H_s. E_t [N, H_t]: the teacher's. N: the real tokens of the batch, without padding.
+    If H_s and H_t differ, a linear layer maps between them and is discarded. If the widths of s and t differ, another
+    one does (option `head`). It is deployed by default, so that vectors keep the teacher's width.
 
-    The paper's ablations are options. `layers` adds MSE(H_s, H_t) [M, K, H] of the student's K layers and the teacher's
-    last K, layer by layer: the paper has it in place of the teacher's weights (`start` random). `sentence_loss`
-    replaces MSE(s, t): `kl` is the Kullback-Leibler divergence KL(softmax(t), softmax(s)), `cosine-mse` and
-    `cosine-mae` are the mean squared and the mean absolute difference of the cosines of every two sentences in the
-    batch. The paper names these losses without a formula; the softmax over the dimensions and the choice of pairs are
-    ours. Then s need not equal t, and dev compares cosines.
+    The paper contradicts itself about E: it is Emb(I) of the tokenised input I, but has the shape [H, v] of the whole
+    table, in which each of the v tokens occurs once. Here it is of the input, with positions and LayerNorm, so frequent
+    tokens count more.
 
-    The paper does not state learning rate, batch size and epochs. Our additions, all off by default: `normalise`
-    compares the directions of s and t; `token_weight` w changes the loss to w MSE(E_s, E_t) + MSE(s, t); `contrast`
+    The paper's ablations are options. `layers` adds the MSE between the hidden states of the student's K layers and the
+    teacher's last K, layer by layer. In the paper, it replaces the initialisation from the teacher's weights (`--start
+    random`). `sentence_loss` replaces MSE(s, t): `kl` is the Kullback-Leibler divergence KL(softmax(t), softmax(s));
+    `cosine-mse` and `cosine-mae` are the mean squared and the mean absolute difference of the cosines of every two
+    sentences in the batch. The paper gives no formula for these losses: the softmax over the dimensions and the choice
+    of pairs are ours. With these three, s need not equal t, so dev scores compare cosines.
+
+    The paper states no learning rate, batch size or number of epochs. Our additions are off by default. `normalise`
+    compares the directions of s and t. `token_weight` w changes the loss to w MSE(E_s, E_t) + MSE(s, t). `contrast`
     adds InfoNCE of s against the t of its batch, and `relation` the mean squared difference of the cosines within the
-    batch. Both train the relations between sentences, which matter for retrieval. `states` adds MSE(H_s, H_t) of the
-    last hidden states [M, H] of each token, before pooling: hundreds of targets per text instead of one. They are too
-    large to cache, so the teacher then runs alongside the student.
+    batch; both train the relations between sentences, which matter for retrieval. `states` adds the MSE between the
+    last hidden states of each token, before pooling. These are hundreds of targets per text instead of one. They are
+    too large to cache, so the teacher then runs during training.
     """
 
     title = "Token and sentence distillation into factorised embeddings"
@@ -83,13 +84,13 @@ class SimTDE(HeadedMethod):
         "temperature": Option(0.05, "temperature of that term", f"{OURS}: as SimCSE's", minimum=1e-6),
         "relation": Option(0.0, "weight of the squared difference of the batch's cosines", OFF, minimum=0),
         "states": Option(
-            0.0, "weight of the hidden-state term; the teacher then runs alongside the student", OFF, minimum=0
+            0.0, "weight of the term between last hidden states; the teacher then runs during training", OFF, minimum=0
         ),
         "layers": Option(
             0.0,
-            "weight of the hidden states, the student's layers with the teacher's last ones; the teacher then runs"
-            " alongside the student",
-            f"{ABLATION}: none; with the last 3 layers of the teacher in one row, whose weight it does not state",
+            "weight of the term between the hidden states of the student's layers and the teacher's last layers; the"
+            " teacher then runs during training",
+            f"{ABLATION}: none; one row has the last 3 layers, with a weight that is not stated",
             minimum=0,
         ),
         "sentence_loss": Option(

@@ -64,6 +64,14 @@ def test_scores_are_shares_and_sizes_are_ratios(measured: WorkDirectory) -> None
     assert result["paths"]["export"].endswith("exports/small")
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_a_size_that_both_models_have_is_shown_once(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    works.bench(work, works.student(work, "wide", dimension=6))
+    verdict = report.run(report.Params(model="wide"), work)["verdict"]
+    assert verdict[0].endswith(", 24 B per vector."), verdict
+
+
 def test_the_page_is_well_formed_and_loads_nothing(page: str) -> None:
     root = tree(page)
     for element in root.iter():

@@ -96,11 +96,11 @@ def _heads(evaluation: Evaluation) -> list[str]:
 
 def _sizes(ours: Summary, other: Summary) -> str:
     shown = {PARAMETERS: "parameters", WEIGHT_BYTES: "weights", VECTOR_BYTES: "per vector"}
-    found = [
-        f"{METRICS[metric].show(other.sizes[metric])} to {METRICS[metric].show(ours.sizes[metric])} {word}"
-        for metric, word in shown.items()
-        if metric in ours.sizes and metric in other.sizes
-    ]
+    found = []
+    for metric, word in shown.items():
+        if metric in ours.sizes and metric in other.sizes:
+            before, after = (METRICS[metric].show(of.sizes[metric]) for of in (other, ours))
+            found.append(f"{before} to {after} {word}" if before != after else f"{after} {word}")
     return f"{', '.join(found)}." if found else "sizes not measured."
 
 
