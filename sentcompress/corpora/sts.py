@@ -86,6 +86,7 @@ class StsSet:
     """One set of the papers' tables: all its subsets of one split."""
 
     name: str
+    split: str
     subsets: tuple[StsSubset, ...]
 
     def __len__(self) -> int:
@@ -154,7 +155,7 @@ def _read_source(source: Path | str, split: str, bad: BadRecords) -> list[StsSet
 
 
 def _single(part: StsPart, bad: BadRecords) -> StsSet:
-    return StsSet(set_name(part.set_name), (_read_part(part, bad),))
+    return StsSet(set_name(part.set_name), part.split, (_read_part(part, bad),))
 
 
 def _named_file(path: Path) -> StsPart:
@@ -228,7 +229,7 @@ def _read_set(name: str, parts: list[StsPart], bad: BadRecords) -> StsSet:
         subsets.append(_read_part(part, bad))
     if not subsets:
         raise InputError(f"{name} has only the subset SMT, which is never scored", "add its other files")
-    return StsSet(name, tuple(subsets))
+    return StsSet(name, parts[0].split, tuple(subsets))
 
 
 def _read_part(part: StsPart, bad: BadRecords) -> StsSubset:

@@ -25,7 +25,7 @@ from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs
+from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs, name_part
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -36,7 +36,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
-    _warn_of_sets(sets, params.split, reporter)
+    _warn_of_sets(sets, reporter)
     find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
     models = {MODEL: in_runtime(find(params.model, revision=params.revision), params.runtime)}
     if params.compare:
@@ -64,11 +64,17 @@ def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, Embedd
         inputs |= model.inputs
     resolved = {"sets": [found.name for found in sets], **{role: model.reference for role, model in models.items()}}
     typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
-    suffix = "" if params.split == "test" else f"-{params.split}"
+    split = _split_of(sets)
+    suffix = "" if split == "test" else f"-{name_part(split)}"
     return Request.of(params, params.name or f"sts-{models[MODEL].slug}{suffix}", inputs, resolved, **typed)
 
 
-def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> None:
+def _split_of(sets: Sequence[StsSet]) -> str:
+    """The split, or the splits: files that were named themselves can be of others than the one asked for."""
+    return " and ".join(sorted({found.split for found in sets}))
+
+
+def _warn_of_sets(sets: Sequence[StsSet], reporter: Reporter) -> None:
     for found in sets:
         ungraded, empty, bad = (sum(getattr(s, kind) for s in found.subsets) for kind in ("dropped", "empty", "bad"))
         if ungraded:
@@ -80,7 +86,7 @@ def _warn_of_sets(sets: Sequence[StsSet], split: str, reporter: Reporter) -> Non
         if bad:
             reporter.warn(f"{found.name}: skipped {counted(bad, 'unreadable line')}")
         official = OFFICIAL_PAIRS.get(found.name, len(found))
-        if split == "test" and len(found) != official:
+        if found.split == "test" and len(found) != official:
             reporter.warn(
                 f"{found.name} has {len(found):,} pairs, but the published test set has {official:,}: "
                 "the score is not comparable with published ones"
@@ -125,7 +131,7 @@ def _result(
     _record_alignment(recorder, sets, seen, resampling, reporter)
     return {
         "evaluation": "sts",
-        "protocol": with_runtime(_protocol(params), params.runtime),
+        "protocol": with_runtime(_protocol(params, _split_of(sets)), params.runtime),
         **{role: of.described for role, of in seen.items()},
         "scores": recorder.as_dicts(),
         "dropped": {
@@ -166,7 +172,7 @@ def _record_alignment(
     record(recorder, STS_B, UNIFORMITY, spread, count=len(gold), shared=False)
 
 
-def _protocol(params: Params) -> dict[str, Any]:
+def _protocol(params: Params, split: str) -> dict[str, Any]:
     intervals = (
         f"intervals: the middle 95% of {params.bootstrap:,} bootstrap samples of the pairs (seed {params.seed}), the "
         "same samples for both models"
@@ -174,14 +180,14 @@ def _protocol(params: Params) -> dict[str, Any]:
         else "no intervals"
     )
     return {
-        "statement": f"cosine similarity, Spearman x 100 against the gold scores; split {params.split}; aggregate "
+        "statement": f"cosine similarity, Spearman x 100 against the gold scores; split {split}; aggregate "
         f"{params.aggregate}: {AGGREGATES[params.aggregate]}; pairs without a gold score dropped, STS13 without "
         f"SMT; scores are rounded to two decimals before averaging over sets; {intervals}",
         "similarity": "cosine",
         "main_score": SPEARMAN,
         "scale": 100,
         "aggregate": params.aggregate,
-        "split": params.split,
+        "split": split,
         "bootstrap": params.bootstrap,
         "seed": params.seed,
     }

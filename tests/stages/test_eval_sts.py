@@ -199,6 +199,12 @@ def test_dev_split_has_its_own_name(tmp_path: Path, sts: Path, tiny_model: Path,
     made = run(Params(sts=[sts], model=str(tiny_model), split="dev", device="cpu"), WorkDirectory(tmp_path / "work"))
     assert made.name == f"sts-{tiny_model.name}-dev"
     assert {score.data for score in read_scores(made.facts)} == {"STS-B"}
+    (other, listener) = (sts / "stsb" / "dev.tsv", Listener())
+    named = run(Params(sts=[other], model=str(tiny_model), device="cpu"), WorkDirectory(tmp_path / "other"), listener)
+    assert named.name == made.name
+    assert named.facts["protocol"] == made.facts["protocol"], "a file that is named is read whatever its split"
+    assert "split dev" in named.facts["protocol"]["statement"]
+    assert not any("published test set" in warning for warning in listener.warnings)
 
 
 def test_constant_scores_are_an_error_or_a_warning(
