@@ -33,7 +33,7 @@ from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.passages.identified import passages_of
+from sentcompress.passages.cutting import passages_of
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.codecs import AUTO, QUANTIZER

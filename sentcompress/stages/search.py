@@ -34,7 +34,7 @@ from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
-from sentcompress.passages.identified import passages_of
+from sentcompress.passages.cutting import passages_of
 from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted

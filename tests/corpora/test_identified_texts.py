@@ -16,7 +16,7 @@ from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import CHUNK, DistinctIds, identified_texts, texts_of_folder
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
-from sentcompress.passages.identified import passages_of
+from sentcompress.passages.cutting import passages_of
 
 URL = ReadOptions(id_column="url")
 
