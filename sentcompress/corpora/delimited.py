@@ -23,17 +23,15 @@ _SMALLEST_NUMBER = 1e-9
 USABLE = "a number from -1e9 to 1e9"
 
 
-def plain_rows(
-    readable: Readable, delimiter: str = "\t", bad: BadRecords | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each row of a file without quoting. Blank lines are skipped.
+def tabbed_rows(readable: Readable, bad: BadRecords | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of each row of a tab-separated file without quoting. Blank lines are skipped.
 
     Raises:
         InputError: what `open_lines` raises.
     """
     for number, line in open_lines(readable, bad=bad):
         if line:
-            yield number, line.split(delimiter)
+            yield number, line.split("\t")
 
 
 def quoted_rows(

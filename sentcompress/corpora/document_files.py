@@ -65,10 +65,10 @@ class FolderFiles:
         """The other files in words."""
         return listed(f"{count:,} {name}" for name, count in self.others.items())
 
-    @property
-    def told(self) -> str:
-        """The other files in words, and how those that are documents can be converted."""
-        return f"{self.skipped}; {advice}" if (advice := self.advice) else self.skipped
+    def unread(self, folder: Path) -> str:
+        """A note on the other files of `folder`, and how documents among them can be converted; empty if none."""
+        told = f"{self.skipped}; {advice}" if (advice := self.advice) else self.skipped
+        return f"{folder}: files that are not read: {told}" if self.others else ""
 
     @property
     def advice(self) -> str:

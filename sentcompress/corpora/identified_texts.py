@@ -33,8 +33,10 @@ from sentcompress.quantities import counted
 CHUNK = 1000
 # Columns that hold the text of a row, in order of preference.
 TEXTS = (BODIES[0], "sentence", *BODIES[1:])
+_AS_FOUND = ReadOptions()
 IdentifiedText = tuple[str, str]
 Reading = Callable[[BadRecords], Iterator[IdentifiedText]]
+Cut = Callable[[Iterable[Document]], Iterator[IdentifiedText]]
 
 
 class DistinctIds:
@@ -115,10 +117,9 @@ class IdentifiedTexts:
 
 def identified_texts(
     source: ByteSource,
-    column: str | None = None,
-    format_name: str | None = None,
+    options: ReadOptions = _AS_FOUND,
+    cut: Cut | None = None,
     skip_bad: bool | None = None,
-    id_column: str | None = None,
 ) -> IdentifiedTexts:
     """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole file of markup.
 
@@ -126,25 +127,29 @@ def identified_texts(
     those that can be read. Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS),
     stripped, as eval-retrieval joins them.
 
+    Args:
+        options: how it is read; at most one column.
+        cut: makes texts of its documents (`document_files.read_documents`) instead.
+        skip_bad: whether lines that cannot be read are skipped.
+
     Raises:
         InputError: if the file cannot be read, has no such column, or no column is known to hold text.
     """
-    if source.extension in PAGES and not format_name:
-        options = ReadOptions(columns=(column,) if column else (), id_column=id_column)
-        return texts_of_documents(source, options, whole_documents, skip_bad)
-    found = find_format(source, format_name)
+    if cut or (source.extension in PAGES and not options.format):
+        return _of_documents(source, options, cut or whole_documents, skip_bad)
+    found = find_format(source, options.format)
     if found == "text":
-        need_columns((source,), source.name, ReadOptions(found, (column,) if column else (), id_column=id_column))
+        need_columns((source,), source.name, replace(options, format=found))
 
         def lines(bad: BadRecords) -> Iterator[IdentifiedText]:
             return ((str(number - 1), line) for number, line in open_lines(source, bad=bad))
 
         return _of_file(source, lines, named=False, skip_bad=skip_bad)
     first = _first_row(source, found, skip_bad)
-    text_of = _text_reader(source.name, list(first), column)
-    if id_column is not None:
-        find_columns(source.name, [id_column], list(first))
-    ids = id_column or next((name for name in IDS if name in first), None)
+    text_of = _text_reader(source.name, list(first), *options.columns)
+    if options.id_column is not None:
+        find_columns(source.name, [options.id_column], list(first))
+    ids = options.id_column or next((name for name in IDS if name in first), None)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         place = 0
@@ -176,9 +181,6 @@ def whole_documents(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
     return ((document.id, document.text) for document in documents if document.text)
 
 
-Cut = Callable[[Iterable[Document]], Iterator[IdentifiedText]]
-
-
 def refuse_passages(folder: Path, found: FolderFiles) -> None:
     """Raise InputError if the folder is a collection, which is not cut into passages."""
     if found.collection:
@@ -188,10 +190,9 @@ def refuse_passages(folder: Path, found: FolderFiles) -> None:
 def texts_of_folder(
     folder: Path,
     found: FolderFiles,
-    column: str | None = None,
-    cut: Cut = whole_documents,
+    options: ReadOptions = _AS_FOUND,
+    cut: Cut | None = None,
     skip_bad: bool | None = None,
-    id_column: str | None = None,
 ) -> IdentifiedTexts:
     """The texts of the files of a folder, or of the corpus of a collection in BEIR's or MS MARCO's layout.
 
@@ -199,33 +200,29 @@ def texts_of_folder(
 
     Args:
         found: from `find_document_files`.
-        column, id_column: of tables, those with the text and the ids; not of a collection.
+        options: how tables are read; a collection has its own columns.
         cut: makes texts of documents. A collection's documents are not cut: judgements name them.
         skip_bad: whether lines and files that cannot be read are skipped; not of a collection.
     """
     if found.collection:
-        if column is not None:
+        if options.columns:
             raise InputError(f"{folder} is a collection, which has a column for the text", "leave out `column`")
-        if id_column is not None:
+        if options.id_column is not None:
             raise InputError(f"{folder} is a collection, which has a column for the ids", "leave out `id_column`")
         if skip_bad:
             raise InputError(f"{folder} is a collection, which is read completely", "leave out `skip_bad`")
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
-    options = ReadOptions(columns=(column,) if column else (), id_column=id_column)
     need_columns(found.files, str(folder), options)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
-        return _not_empty(cut(read_folder(found, folder, options, bad)), str(folder))
+        return _not_empty((cut or whole_documents)(read_folder(found, folder, options, bad)), str(folder))
 
     ids = DistinctIds(read, skip_bad=skip_bad)
     return IdentifiedTexts(str(folder), ids, True, lambda: digest_of_folder(folder, found))
 
 
-def texts_of_documents(
-    source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None = None
-) -> IdentifiedTexts:
-    """The texts of the documents of one file, see `document_files.read_documents`."""
+def _of_documents(source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None) -> IdentifiedTexts:
     need_columns((source,), source.name, options)
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
@@ -252,7 +249,7 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
         raise InputError(f"{name} has no text: its files are empty", "give documents with text")
 
 
-def _text_reader(name: str, there: list[str], column: str | None) -> Callable[[Mapping[str, object]], str]:
+def _text_reader(name: str, there: list[str], column: str | None = None) -> Callable[[Mapping[str, object]], str]:
     if column is not None:
         find_columns(name, [column], there)
         return lambda row: _value(row, column).strip()

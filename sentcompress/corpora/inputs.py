@@ -222,8 +222,8 @@ def _origin(name: str, names: Sequence[str]) -> str:
 
 
 def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
-    if found.others:
-        reporter.note(f"{folder}: files that are not read: {found.told}")
+    if unread := found.unread(folder):
+        reporter.note(unread)
     with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
         return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), options)
 

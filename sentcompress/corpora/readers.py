@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
-from sentcompress.corpora.delimited import listed, plain_rows, quoted_rows, refuse_repeated
+from sentcompress.corpora.delimited import listed, quoted_rows, refuse_repeated, tabbed_rows
 from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
@@ -184,7 +184,7 @@ def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[t
         return _json_rows(source, bad)
     if format_name == "parquet":
         return parquet_rows(source)
-    rows = quoted_rows(source, bad=bad) if format_name == "csv" else plain_rows(source, bad=bad)
+    rows = quoted_rows(source, bad=bad) if format_name == "csv" else tabbed_rows(source, bad)
     return _delimited_rows(source, rows, bad)
 
 

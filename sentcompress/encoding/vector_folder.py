@@ -51,7 +51,7 @@ class VectorFolder:
 
     def has(self, number: int) -> bool:
         """Whether both files of a number are there."""
-        return all((self.path / pattern.format(number)).is_file() for pattern in (IDS_PATTERN, VECTORS_PATTERN))
+        return _has(self.path, number)
 
     def write(self, number: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
         """Write the files of a number: n ids, and their vectors in parts [m, D]."""
@@ -110,16 +110,6 @@ def write_files(
         append(storage.encode(np.concatenate(list(parts))))
 
 
-def asked_otherwise(path: Path, asked: Mapping[str, Any]) -> UsageError:
-    """The error for a folder whose vectors were made by a different request."""
-    said, asked = _manifest(path), _as_written(asked)
-    changed = [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]
-    return UsageError(
-        f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
-        "choose another `output`, or remove the folder",
-    )
-
-
 def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The manifest of a folder that is complete, None if there is none yet.
 
@@ -129,20 +119,30 @@ def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] |
     Raises:
         UsageError: if it was made by a different request, or is unfinished.
     """
-    said = _manifest(path)
-    if said is None:
-        return None
-    if not isinstance(said, dict) or any(said.get(name) != value for name, value in _as_written(asked).items()):
-        raise asked_otherwise(path, asked)
-    if not said.get("complete"):
+    said = _manifest(path, _as_written(asked))
+    if said is not None and not said.get("complete"):
         raise UsageError(
             f"encode: an unfinished {path} was begun without shards", "finish it without `shard`, or remove the folder"
         )
     return said
 
 
-def _manifest(path: Path) -> Any:
-    return read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
+def _manifest(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of a folder; None if there is none.
+
+    Raises:
+        UsageError: if it was made by a different request.
+    """
+    said = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
+    if said is None:
+        return None
+    changed = [name for name in asked if not isinstance(said, dict) or said.get(name) != asked[name]]
+    if changed:
+        raise UsageError(
+            f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
+            "choose another `output`, or remove the folder",
+        )
+    return dict(said)
 
 
 def _as_written(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,13 +169,11 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
     make_folder(path)
     with locked(path / LOCK, str(path)) as lock:
         ask_again(path)
-        said = _manifest(path)
+        said = _manifest(path, asked)
         if said is None:
             said = {**asked, "complete": False}
             with written(path / MANIFEST) as unfinished:
                 _write(unfinished, said)
-        elif not isinstance(said, dict) or any(said.get(name) != asked[name] for name in asked):
-            raise asked_otherwise(path, asked)
         finished = said["complete"] and _is_whole(path, said)
         if quantizer and not finished:
             quantizer.save(path)
@@ -183,14 +181,14 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
 
 
 def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
-    """Whether a complete folder still has its files; a damaged one is removed to be made again."""
+    """Whether a complete folder still has its files; missing ones are made again."""
     files = said.get("files")
     count = len(files) if isinstance(files, list) else 0
-    return count > 0 and all(
-        (path / pattern.format(number)).is_file()
-        for number in range(count)
-        for pattern in (IDS_PATTERN, VECTORS_PATTERN)
-    )
+    return count > 0 and all(_has(path, number) for number in range(count))
+
+
+def _has(path: Path, number: int) -> bool:
+    return all((path / pattern.format(number)).is_file() for pattern in (IDS_PATTERN, VECTORS_PATTERN))
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

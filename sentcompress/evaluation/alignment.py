@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.evaluation.similarity import Floats, UndefinedError
-from sentcompress.evaluation.stats import NO_RESAMPLING, Estimate, Resampling, draw_counts
+from sentcompress.evaluation.stats import Estimate, Resampling, draw_counts
 
 Values = npt.NDArray[np.float64]
 POSITIVE_ABOVE = 4.0
@@ -23,7 +23,7 @@ BLOCK = 512
 MOST_RESAMPLED = 10_000
 
 
-def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resampling = NO_RESAMPLING) -> Estimate:
+def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resampling) -> Estimate:
     """Mean |x - y|^2 over the pairs whose gold score is above 4.
 
     Args:
@@ -41,7 +41,7 @@ def alignment(first: Floats, second: Floats, gold: Floats, resampling: Resamplin
     return Estimate(float(apart.mean()), apart @ counts / len(apart))
 
 
-def uniformity(first: Floats, second: Floats, resampling: Resampling = NO_RESAMPLING) -> Estimate:
+def uniformity(first: Floats, second: Floats, resampling: Resampling) -> Estimate:
     """log of the mean of exp(-2 |x - y|^2) over all pairs of different positions among the 2N sentences.
 
     A sentence that occurs in several pairs counts each time. In a bootstrap sample, a pair is never compared with its

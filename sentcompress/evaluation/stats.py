@@ -58,9 +58,6 @@ class Resampling:
         return f"intervals: the middle {COVERAGE}% of {self.rounds:,} bootstrap samples of {items}"
 
 
-NO_RESAMPLING = Resampling(0)
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A value, and its value in each bootstrap sample, [rounds]."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sentcompress.evaluation.metrics import METRICS, Metric
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score
 from sentcompress.numeric import between, gain, number, share, signed
 
@@ -172,13 +172,9 @@ def _interval(score: Score | None) -> str:
 
 
 def _difference(score: Score | None) -> str:
-    return "" if score is None or _is_size(score.of) else signed(score.difference, score.of.decimals)
+    """Empty for a size, time or speed, where the ratio replaces it."""
+    return "" if score is None or score.of.gain else signed(score.difference, score.of.decimals)
 
 
 def _difference_interval(score: Score | None) -> str:
     return "" if score is None else between(score.difference_interval, score.of.decimals, signed=True)
-
-
-def _is_size(metric: Metric) -> bool:
-    """Whether the metric is a size, time or speed, for which the ratio replaces the difference."""
-    return bool(metric.gain)

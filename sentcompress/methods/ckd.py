@@ -8,18 +8,42 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from sentcompress.methods.base import Method, Shapes, unit
-from sentcompress.methods.heads import discarded_head
-from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option
+from sentcompress.methods.base import Shapes, unit
+from sentcompress.methods.heads import DiscardedHeadMethod
+from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, Hyperparameters, Number, Option, Sized
 from sentcompress.methods.queue_logsumexp import LONGEST_QUEUE, queue_logsumexp
-from sentcompress.methods.regression import distilcse_lr
 
 DETAILS = f"{PAPER}, section 4.2"
 RUN = f"{CODE}, ckd_contrastive_run.sh"
 SCRIPT = f"{CODE}, ckd_contrastive.py"
+# Between DistilCSE's students of 110M parameters and those of 52M (67M as counted here) and 14M.
+SMALL = 100_000_000
 
 
-class CKD(Method):
+def distilcse_recipe(details: str, run: str, script: str, clip: str) -> Hyperparameters:
+    """The hyperparameters of DistilCSE's first stage, the same for the students of all methods.
+
+    Args:
+        details: the section of its paper.
+        run, script: the files of its code for the method.
+        clip: where the method's gradient clipping is from.
+    """
+    small = f"{details}: for 52M and 14M parameters; the limit of {SMALL // 10**6}M is {OURS}"
+    return Hyperparameters(
+        lr=Number(2e-4, f"{details}, and {run}: for 110M parameters", Sized(3e-4, small, "parameters", below=SMALL)),
+        epochs=Number(20, f"{details}, and {run}"),
+        batch_size=Number(512, f"{details}; {run}: 512 on each of 8 GPUs"),
+        schedule=Number("cosine", script),
+        warmup_epochs=Number(0.1, f"{script}: a tenth of one epoch"),
+        weight_decay=Number(0.0, f"{details}: Adam; {script}: the default of transformers' AdamW"),
+        clip=Number(1.0, clip),
+        betas=Number("0.9 0.98", script),
+        eval_every=Number(125, f"{details}, and {run}"),
+        patience=Number(3, f"{details}, and {run}: stops after 3 epochs without a better dev score"),
+    )
+
+
+class CKD(DiscardedHeadMethod):
     """Contrastive distillation: find a sentence's teacher vector among many (Gao et al. 2021, DistilCSE, stage 1).
 
     q_i = unit(M s_i), keys = [unit(t_1) .. unit(t_B) ; queue of Q earlier ones], loss = mean over i of -log( exp(scale
@@ -46,18 +70,7 @@ class CKD(Method):
     stage = "distill"
     needs = frozenset({"teacher"})
     contrastive = True
-    recipe = Hyperparameters(
-        lr=distilcse_lr(PAPER, RUN),
-        epochs=Number(20, f"{DETAILS}, and {RUN}"),
-        batch_size=Number(512, f"{DETAILS}; {RUN}: 512 on each of 8 GPUs"),
-        schedule=Number("cosine", SCRIPT),
-        warmup_epochs=Number(0.1, f"{SCRIPT}: a tenth of one epoch"),
-        weight_decay=Number(0.0, f"{DETAILS}: Adam; {SCRIPT}: the default of transformers' AdamW"),
-        clip=Number(1.0, SCRIPT),
-        betas=Number("0.9 0.98", SCRIPT),
-        eval_every=Number(125, f"{DETAILS}, and {RUN}"),
-        patience=Number(3, f"{DETAILS}, and {RUN}: stops after 3 epochs without a better dev score"),
-    )
+    recipe = distilcse_recipe(DETAILS, RUN, SCRIPT, clip=SCRIPT)
     options: ClassVar[Mapping[str, Option]] = {
         "queue": Option(
             65_536,
@@ -92,7 +105,6 @@ class CKD(Method):
 
     def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
         super().__init__(shapes, options)
-        self.head = discarded_head(shapes.student, shapes.teacher, self.settings["head"], self.settings["head_start"])
         self.log_scale = nn.Parameter(torch.tensor(1.0)) if not self.settings["temperature"] else None
         self.register_buffer("queue", torch.zeros(self.settings["queue"], shapes.teacher))
         # Number of vectors added so far; the next goes to this index modulo the queue length.
@@ -132,13 +144,6 @@ class CKD(Method):
             newest = self.target(teacher)[-size:]
             places = torch.arange(self.enqueued - len(newest), self.enqueued, device=newest.device) % size
             self.queue[places] = newest
-
-    def predict(self, student: Tensor) -> Tensor:
-        """[B, D_s] -> [B, D_t]."""
-        return self.head(student)  # type: ignore[no-any-return]
-
-    def has_target(self) -> bool:
-        return isinstance(self.head, nn.Identity)
 
     def target(self, teacher: Tensor) -> Tensor:
         """[B, D_t] -> [B, D_t], rows of length one."""

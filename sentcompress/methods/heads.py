@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 from sentcompress.errors import UsageError
-from sentcompress.methods.base import DeployedHead, Method, linear_head
+from sentcompress.methods.base import DeployedHead, Method, Shapes, linear_head
 from sentcompress.methods.hyperparameters import OURS, Option
 
 HEAD = Option(
@@ -38,23 +41,27 @@ def choose_head(student: int, teacher: int, choice: str, *, bias: bool = True) -
     return ProjectionHead(linear, kept=choice != "thrown")
 
 
-def discarded_head(student: int, teacher: int, choice: str, start: str) -> nn.Module:
-    """A head that is discarded after training.
+class DiscardedHeadMethod(Method):
+    """A method whose loss compares M s, where M is discarded after training.
 
-    Args:
-        student: D_s.
-        teacher: D_t.
-        choice: linear; none: the identity; auto: the identity if the widths are equal, else linear.
-        start: initial weights, see `linear_head`.
-
-    Raises:
-        UsageError: if there is no head between different widths.
+    M is a linear layer or, with `head` none, or auto and equal widths, the identity; `head_start`: see `linear_head`.
     """
-    if choice == "none" and student != teacher:
-        raise UsageError(f"head=none needs a student as wide as the teacher, not {student} and {teacher}")
-    if choice == "linear" or student != teacher:
-        return linear_head(student, teacher, start)
-    return nn.Identity()
+
+    def __init__(self, shapes: Shapes, options: Mapping[str, Any]) -> None:
+        """Raises UsageError if `head` is none and the widths differ."""
+        super().__init__(shapes, options)
+        own, theirs, choice = shapes.student, shapes.teacher, self.settings["head"]
+        if choice == "none" and own != theirs:
+            raise UsageError(f"head=none needs a student as wide as the teacher, not {own} and {theirs}")
+        linear = choice == "linear" or own != theirs
+        self.head: nn.Module = linear_head(own, theirs, self.settings["head_start"]) if linear else nn.Identity()
+
+    def predict(self, student: Tensor) -> Tensor:
+        """[B, D_s] -> [B, D_t]."""
+        return self.head(student)  # type: ignore[no-any-return]
+
+    def has_target(self) -> bool:
+        return isinstance(self.head, nn.Identity)
 
 
 class HeadedMethod(Method):

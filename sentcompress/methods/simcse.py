@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from sentcompress.methods.ckd import SMALL
 from sentcompress.methods.hyperparameters import CODE, OURS, PAPER, TRAINER, Hyperparameters, Number, Sized
-from sentcompress.methods.regression import SMALL
 from sentcompress.methods.triplets import NLI, NLI_RUN, TRIPLET_OPTIONS, TripletMethod
 
 DISTILCSE = f"DistilCSE's {PAPER}, section 4.2"

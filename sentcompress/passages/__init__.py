@@ -5,7 +5,6 @@
 - `queries`: queries made from the text; `query_copies`: short texts made from long ones, as an augmentation.
 - `scan`: reads the documents once and keeps their passages in a temporary file.
 - `holdout`: which documents and passages are held out, by hashes.
-- `identified`: passages with ids of their own, from a file or a folder.
 - `querylog`: the user's own queries.
 - `writing`: the training texts, the held-out collection and its queries.
 """

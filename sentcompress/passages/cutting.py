@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from sentcompress.corpora.document import Section
+from sentcompress.commands.split_documents import PASSAGE_WORDS
+from sentcompress.corpora.document import Document, Section
+from sentcompress.corpora.identified_texts import IdentifiedText
 from sentcompress.passages.sentences import split_sentences
 
 # A word of English prose has six characters with its blank. Scripts without blanks, and tables of numbers, are counted
@@ -53,6 +55,26 @@ def cut(sections: Sequence[Section], words: int) -> list[Passage]:
         size += piece.size
         left -= piece.size
     return [*passages, _passage(taken)] if taken else passages
+
+
+def cut_document(document: Document, words: int) -> tuple[list[Passage], str]:
+    """The passages of a document, and its title; one that is a title only is a text all the same, without a title."""
+    if passages := cut(document.sections, words):
+        return passages, document.title
+    return cut((Section("", document.title),), words), ""
+
+
+def passages_of(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
+    """The passages of documents, cut as by `split-documents` by default; the first of each begins with the title.
+
+    Returns:
+        An iterator of (DOCUMENT#NUMBER, text).
+    """
+    for document in documents:
+        passages, title = cut_document(document, PASSAGE_WORDS)
+        for number, passage in enumerate(passages):
+            before = "" if number or passage.text.startswith(title) else title
+            yield f"{document.id}#{number}", f"{before} {passage.text}".strip()
 
 
 def measure(text: str) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.augmentations.function_words import is_function_word
-from sentcompress.corpora.document import Document, Section
+from sentcompress.corpora.document import Document
 from sentcompress.json_documents import to_json
-from sentcompress.passages.cutting import Passage, cut
+from sentcompress.passages.cutting import Passage, cut_document
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.words import words_of
 from sentcompress.progress import Task
@@ -71,10 +71,7 @@ def scan(
     with path.open("w", encoding="utf-8") as file:
         for document in documents:
             task.advance()
-            passages, title = cut(document.sections, words), document.title
-            if not passages:
-                # A document that is a title only is a text all the same.
-                passages, title = cut((Section("", title),), words), ""
+            passages, title = cut_document(document, words)
             if not passages:
                 counts.empty += 1
                 continue

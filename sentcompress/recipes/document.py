@@ -17,6 +17,7 @@ from sentcompress.recipes.variants import (
     Variant,
     faults_of_texts,
     filled_row,
+    not_a_value,
     read_values,
     read_variants,
     texts_of_rows,
@@ -267,8 +268,5 @@ def _condition(given: Any, known: Mapping[str, Value], where: str, faults: list[
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         faults.append(f"{where}if must be the name of a value, or a list of names")
         return ()
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) if known else "declare it under [values]"
-            faults.append(f"{where}if: {name} is not among the values of the recipe; {hint}")
+    faults += [f"{where}if: {name} {not_a_value(name, known)}" for name in names if name not in known]
     return tuple(name for name in names if name in known)

@@ -73,13 +73,15 @@ def read_variants(tables: Any, values: Mapping[str, Value], faults: list[str]) -
         faults += [f"{where}no key {key!r}; {did_you_mean(key, VARIANT_KEYS)}" for key in strange]
         own = read_values(table.get("values", {}), where, faults)
         unknown = [key for key in own if key not in values]
-        faults += [f"{where}{key} is not among the values of the recipe; {_hint(key, values)}" for key in unknown]
+        faults += [f"{where}{key} {not_a_value(key, values)}" for key in unknown]
         variants[name] = Variant(name, own, read_rows(table.get("row", []), where, faults))
     return variants
 
 
-def _hint(name: str, values: Mapping[str, Value]) -> str:
-    return did_you_mean(name, values) if values else "declare it under [values]"
+def not_a_value(name: str, values: Mapping[str, Value]) -> str:
+    """What is wrong with a name that is not that of a value, and a hint."""
+    hint = did_you_mean(name, values) if values else "declare it under [values]"
+    return f"is not among the values of the recipe; {hint}"
 
 
 def faults_of_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> list[str]:
@@ -89,7 +91,7 @@ def faults_of_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> li
         texts: where the text is -> the text.
     """
     return [
-        f"{where}: ${{{name}}} is not among the values of the recipe; {_hint(name, values)}"
+        f"{where}: ${{{name}}} {not_a_value(name, values)}"
         for where, text in texts.items()
         for name in dict.fromkeys(placeholders(text))
         if name not in values

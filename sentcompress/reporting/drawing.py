@@ -36,7 +36,7 @@ COLOURS = {
 SERIES = [name for name in COLOURS if name.startswith("series")]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 # Inches. Narrow, so that text stays legible on a phone, which shows the figure at about this size.
-WIDTH, HEIGHT = 4.5, 3.2
+WIDTH = 4.5
 DOTS_PER_INCH = 200
 
 
@@ -83,16 +83,16 @@ def house_style(salt: str) -> Iterator[None]:
         yield
 
 
-def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """An empty figure of the given size in inches, with constrained layout; without a window or global state."""
+def new_figure(height: float) -> Figure:
+    """An empty figure of the given height in inches, with constrained layout; without a window or global state."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def new_axes(x: str, y: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
+def new_axes(x: str, y: str, height: float) -> tuple[Figure, Axes]:
     """A figure with one pair of labelled axes."""
-    figure = new_figure(height=height)
+    figure = new_figure(height)
     axes = figure.subplots()
     axes.set_xlabel(x)
     axes.set_ylabel(y)

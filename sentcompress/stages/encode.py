@@ -17,6 +17,7 @@ from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import ByteSource, as_source, spooled_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
@@ -32,7 +33,7 @@ from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.passages.identified import passages_of_file, passages_of_folder
+from sentcompress.passages.cutting import passages_of
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.codecs import AUTO, QUANTIZER
@@ -166,8 +167,7 @@ def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator
 
 
 def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
-    read = passages_of_file if params.passages else identified_texts
-    return read(source, params.column, params.format, params.skip_bad, params.id_column)
+    return identified_texts(source, _options(params), passages_of if params.passages else None, params.skip_bad)
 
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
@@ -177,10 +177,13 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
     found = find_document_files(folder, work.path)
     if params.passages:
         refuse_passages(folder, found)
-    if found.others:
-        reporter.note(f"{folder}: files that are not read: {found.told}")
-    read = passages_of_folder if params.passages else texts_of_folder
-    return read(folder, found, params.column, skip_bad=params.skip_bad, id_column=params.id_column)
+    if unread := found.unread(folder):
+        reporter.note(unread)
+    return texts_of_folder(folder, found, _options(params), passages_of if params.passages else None, params.skip_bad)
+
+
+def _options(params: Params) -> ReadOptions:
+    return ReadOptions(params.format, (params.column,) if params.column else (), id_column=params.id_column)
 
 
 class _Encoding:

@@ -15,9 +15,9 @@ from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import as_source, without_compression
 from sentcompress.corpora.document_files import FolderFiles, find_document_files
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages
+from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
 from sentcompress.corpora.markup import PAGES
-from sentcompress.corpora.readers import FILE_EXTENSIONS
+from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
@@ -34,7 +34,7 @@ from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
-from sentcompress.passages.identified import passages_of_file, passages_of_folder
+from sentcompress.passages.cutting import passages_of
 from sentcompress.passages.querylog import read_log
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
@@ -190,20 +190,20 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         texts.digest(),
         texts,
         reading,
-        f"{path}: files that are not read: {found.told}" if found and found.others else "",
+        found.unread(path) if found else "",
     )
 
 
 def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
+    options = ReadOptions(columns=(reading.column,) if reading.column else (), id_column=reading.id_column)
     if found:
         if reading.passages:
             refuse_passages(path, found)
-        return passages_of_folder(path, found, reading.column, reading.skip_bad, reading.id_column)
+        return texts_of_folder(path, found, options, passages_of, reading.skip_bad)
     source = as_source(path)
-    if reading.passages or source.extension in PAGES:
-        return passages_of_file(source, reading.column, None, reading.skip_bad, reading.id_column)
-    return identified_texts(source, reading.column, None, reading.skip_bad, reading.id_column)
+    cut = passages_of if reading.passages or source.extension in PAGES else None
+    return identified_texts(source, options, cut, reading.skip_bad)
 
 
 class _WarningsOnly(Reporter):

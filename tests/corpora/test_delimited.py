@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sentcompress.corpora import delimited
-from sentcompress.corpora.delimited import parse_number, plain_rows, quoted_rows
+from sentcompress.corpora.delimited import parse_number, quoted_rows, tabbed_rows
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 
@@ -16,7 +16,7 @@ def test_csv_is_quoted_and_tsv_is_not(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('a,b\n"x, ""y""\nz",2\n\n3,4\n')
     assert list(quoted_rows(tmp_path / "a.csv")) == [(1, ["a", "b"]), (3, ['x, "y"\nz', "2"]), (5, ["3", "4"])]
     (tmp_path / "a.tsv").write_text('a\tb\n"x\ty"\n')
-    assert list(plain_rows(tmp_path / "a.tsv")) == [(1, ["a", "b"]), (2, ['"x', 'y"'])]
+    assert list(tabbed_rows(tmp_path / "a.tsv")) == [(1, ["a", "b"]), (2, ['"x', 'y"'])]
 
 
 def test_broken_quoting_names_the_line(tmp_path: Path) -> None:

@@ -161,7 +161,8 @@ def test_pages_of_a_folder_are_documents(tmp_path: Path) -> None:
         ("a.htm", "A", "A First."),
         ("b/c.xhtml", "C", "C Second."),
     ]
-    assert found.told == ("1 .pdf, 1 .docx; convert .pdf with pdftotext and .docx with pandoc first")
+    advice = "convert .pdf with pdftotext and .docx with pandoc first"
+    assert found.unread(Path("x")) == f"x: files that are not read: 1 .pdf, 1 .docx; {advice}"
 
 
 def test_a_page_is_one_document_whatever_a_document_of_a_text_file_is(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_a_page_named_by_itself_is_one_text(tmp_path: Path) -> None:
     texts = identified_texts(as_source(path))
     assert list(texts.read()) == [(str(path), "A Text.")]
     with pytest.raises(InputError, match="no table in"):
-        identified_texts(as_source(path), "text")
+        identified_texts(as_source(path), ReadOptions(columns=("text",)))
 
 
 def test_a_page_that_is_none_or_too_long_can_be_skipped(tmp_path: Path) -> None:

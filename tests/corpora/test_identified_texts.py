@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,11 @@ from listening import Listener
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import CHUNK, DistinctIds, identified_texts, texts_of_folder
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
-from sentcompress.passages.identified import passages_of_file, passages_of_folder
+from sentcompress.passages.cutting import passages_of
+
+URL = ReadOptions(id_column="url")
 
 
 def written(path: Path, *rows: object) -> Path:
@@ -22,7 +26,7 @@ def written(path: Path, *rows: object) -> Path:
 
 
 def read(path: Path, column: str | None = None) -> list[tuple[str, str]]:
-    return list(identified_texts(as_source(path), column).read())
+    return list(identified_texts(as_source(path), ReadOptions(columns=(column,) if column else ())).read())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,7 @@ def test_the_corpus_of_a_collection_has_a_text_in_every_row_and_no_other_column(
     with pytest.raises(InputError, match="line 2: no _id and text"):
         list(texts_of_folder(tmp_path, found).read())
     with pytest.raises(InputError, match="is a collection"):
-        texts_of_folder(tmp_path, found, "title")
+        texts_of_folder(tmp_path, found, ReadOptions(columns=("title",)))
 
 
 def test_lines_that_cannot_be_read_are_skipped_and_told_if_asked(tmp_path: Path) -> None:
@@ -107,27 +111,28 @@ def test_row_numbers_in_place_of_ids_are_told_if_they_are_used(tmp_path: Path) -
 
 def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
     source = as_source(written(tmp_path / "a.jsonl", *({"id": n, "url": f"u{n}", "text": "Text."} for n in range(2))))
-    texts = identified_texts(source, id_column="url")
+    texts = identified_texts(source, URL)
     assert list(texts.read()) == [("u0", "Text."), ("u1", "Text.")]
     assert texts.named
-    assert [one for one, _ in passages_of_file(source, id_column="url").read()] == ["u0#0", "u1#0"]
+    assert [one for one, _ in identified_texts(source, URL, passages_of).read()] == ["u0#0", "u1#0"]
     found = find_document_files(tmp_path)
-    assert [one for one, _ in texts_of_folder(tmp_path, found, id_column="url").read()] == ["u0", "u1"]
-    assert [one for one, _ in passages_of_folder(tmp_path, found, id_column="url").read()] == ["u0#0", "u1#0"]
+    assert [one for one, _ in texts_of_folder(tmp_path, found, URL).read()] == ["u0", "u1"]
+    assert [one for one, _ in texts_of_folder(tmp_path, found, URL, passages_of).read()] == ["u0#0", "u1#0"]
 
 
 def test_a_named_column_of_ids_is_there_and_not_empty(tmp_path: Path) -> None:
     source = as_source(written(tmp_path / "a.jsonl", {"url": "u0", "text": "x"}, {"url": None, "text": "y"}))
-    for read in (identified_texts, passages_of_file):
+    for cut in (None, passages_of):
         with pytest.raises(InputError, match="no column 'urls'") as caught:
-            list(read(source, id_column="urls").read())
+            list(identified_texts(source, ReadOptions(id_column="urls"), cut).read())
         assert str(caught.value.hint).startswith("did you mean url?")
         with pytest.raises(InputError, match="line 2: no 'url', the column of ids"):
-            list(read(source, id_column="url").read())
-        assert [one.partition("#")[0] for one, _ in read(source, skip_bad=True, id_column="url").read()] == ["u0"]
+            list(identified_texts(source, URL, cut).read())
+        texts = identified_texts(source, URL, cut, skip_bad=True)
+        assert [one.partition("#")[0] for one, _ in texts.read()] == ["u0"]
     written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
     with pytest.raises(InputError, match="has a column for the ids"):
-        texts_of_folder(tmp_path, find_document_files(tmp_path), id_column="url")
+        texts_of_folder(tmp_path, find_document_files(tmp_path), URL)
 
 
 def test_a_collection_is_read_completely(tmp_path: Path) -> None:
@@ -140,23 +145,22 @@ def test_a_file_of_markup_is_one_text_and_its_lines_if_named_as_text(tmp_path: P
     path = tmp_path / "a.md"
     path.write_text("# Passports\n\nRenewed **here**.\nSoon.\n")
     assert read(path) == [(str(path), "Passports Renewed here.\nSoon.")]
-    assert len(list(identified_texts(as_source(path), format_name="text").read())) == 4
+    assert len(list(identified_texts(as_source(path), ReadOptions("text")).read())) == 4
 
 
 def test_columns_need_a_table(tmp_path: Path) -> None:
     for name in ("a.md", "b.txt"):
         (tmp_path / name).write_text("# Passports\n")
     found = find_document_files(tmp_path)
-    for columns in ({"column": "body"}, {"id_column": "url"}):
-        for read in (identified_texts, passages_of_file):
-            for name in ("a.md", "b.txt"):
-                with pytest.raises(InputError, match=f"no table in .*{name}"):
-                    read(as_source(tmp_path / name), **columns)
-        for of_folder in (texts_of_folder, passages_of_folder):
-            with pytest.raises(InputError, match="no table in"):
-                of_folder(tmp_path, found, **columns)
+    for options, cut in product((ReadOptions(columns=("body",)), URL), (None, passages_of)):
+        for name in ("a.md", "b.txt"):
+            with pytest.raises(InputError, match=f"no table in .*{name}"):
+                identified_texts(as_source(tmp_path / name), options, cut)
+        with pytest.raises(InputError, match="no table in"):
+            texts_of_folder(tmp_path, found, options, cut)
     written(tmp_path / "c.jsonl", {"url": "u", "body": "x"})
-    texts = texts_of_folder(tmp_path, find_document_files(tmp_path), column="body", id_column="url")
+    both = ReadOptions(columns=("body",), id_column="url")
+    texts = texts_of_folder(tmp_path, find_document_files(tmp_path), both)
     assert [one for one, _ in texts.read()] == ["a.md", "b.txt", "u"]
 
 
@@ -169,4 +173,4 @@ def test_a_mistyped_column_is_told_the_nearest(tmp_path: Path) -> None:
 def test_passages_are_of_rows_of_any_split(tmp_path: Path) -> None:
     rows = ({"id": split, "text": "A text.", "split": split} for split in ("train", "test"))
     source = as_source(written(tmp_path / "a.jsonl", *rows))
-    assert [one for one, _ in passages_of_file(source).read()] == ["train#0", "test#0"]
+    assert [one for one, _ in identified_texts(source, cut=passages_of).read()] == ["train#0", "test#0"]

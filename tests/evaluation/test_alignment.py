@@ -33,14 +33,15 @@ def test_values_equal_plain_loops() -> None:
     first, second = unit(40, 0), unit(40, 1)
     gold = np.linspace(0, 5, 40)
     expected = np.mean([np.square(first[i] - second[i]).sum() for i in range(40) if gold[i] > 4])
-    assert alignment(first, second, gold).value == pytest.approx(expected)
-    assert uniformity(first, second).value == pytest.approx(plain_uniformity(first, second), abs=1e-6)
+    assert alignment(first, second, gold, Resampling(0)).value == pytest.approx(expected)
+    uniform = uniformity(first, second, Resampling(0)).value
+    assert uniform == pytest.approx(plain_uniformity(first, second), abs=1e-6)
 
 
 def test_a_score_of_exactly_four_is_not_above_it() -> None:
     first, second = unit(3, 0), unit(3, 1)
     with pytest.raises(UndefinedError, match="no pair is scored above 4"):
-        alignment(first, second, np.array([4.0, 1.0, 0.0]))
+        alignment(first, second, np.array([4.0, 1.0, 0.0]), Resampling(0))
 
 
 def test_draws_are_what_the_drawn_pairs_give() -> None:
