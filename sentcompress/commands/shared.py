@@ -17,6 +17,8 @@ A_MODEL = "teacher, a student or export, a published student such as general-9m,
 CUTOFF = 10
 # Fewer passages are all found among them.
 LEAST_PASSAGES = CUTOFF + 1
+# That checkpoints are scored on: so few that it takes seconds.
+DEV_PASSAGES = 3000
 NEWEST_STUDENT = "the newest student"
 # Of the option `name`, so that a recipe with a wrong one is refused before it runs.
 READ_NAME = "sentcompress.store.names:read_name"

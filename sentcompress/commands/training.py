@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import Opt, keys_of
-from sentcompress.commands.shared import Device, Hub, Named, Seed
+from sentcompress.commands.shared import DEV_PASSAGES, LEAST_PASSAGES, Device, Hub, Named, Seed
 
 # Without float16, which would need loss scaling.
 TRAINING_DTYPES = ("auto", "float32", "bfloat16")
@@ -81,6 +81,14 @@ class TrainingOptions(Hub, Named):
         bool,
         Opt("With --dev documents/NAME: score the student's queries on the teacher's passage vectors."),
     ] = False
+    dev_passages: Annotated[
+        int | None,
+        Opt(
+            "With --dev documents/NAME: search among at most N passages.",
+            minimum=LEAST_PASSAGES,
+            default=f"{DEV_PASSAGES}",
+        ),
+    ] = None
     eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
     patience: Annotated[
         float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)

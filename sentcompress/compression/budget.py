@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sentcompress.commands.shared import LEAST_PASSAGES
-from sentcompress.corpora.search_texts import DEV_PASSAGES, DEV_WORDS
+from sentcompress.commands.shared import DEV_PASSAGES, LEAST_PASSAGES
+from sentcompress.corpora.search_texts import DEV_WORDS
 
 # Of all the time, the most that embedding, the searches of quantizer and export, the benchmark of the export and
 # that of each candidate may take.
@@ -51,7 +51,7 @@ class Budget:
         rounds: minutes that each candidate trains for in each round before the last.
         last: minutes that the best trains for.
         passages: that searches are measured among.
-        trial_passages: the same for candidates: as many as checkpoints are scored on, which the teacher has encoded.
+        dev_passages: the same for checkpoints and candidates.
         sample: passages that number formats are fitted on.
         benched: sentences of the benchmark.
         benching, racing: the most seconds that the benchmark may take, and that of each candidate.
@@ -69,7 +69,7 @@ class Budget:
     rounds: Sequence[float]
     last: float
     passages: int
-    trial_passages: int
+    dev_passages: int
     sample: int
     benched: int
     benching: float
@@ -126,7 +126,7 @@ class EmbeddingLoad:
 
     @property
     def dev_passages(self) -> float:
-        """The number of passages that a checkpoint is scored on."""
+        """The number of passages that a checkpoint is scored on, where there is time."""
         return min(self.searched, DEV_PASSAGES, DEV_WORDS / (self._passage_tokens * self.words / self.tokens))
 
     @property
@@ -215,7 +215,7 @@ def _budget(
         rounds=rounds,
         last=last,
         passages=measured.passages,
-        trial_passages=max(LEAST_PASSAGES, min(measured.passages, int(load.dev_passages))),
+        dev_passages=max(LEAST_PASSAGES, int(min(measured.passages, load.dev_passages))),
         sample=measured.sample,
         benched=measured.benched,
         benching=measured.benching,
@@ -254,8 +254,8 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
 
     A student encodes the passages for each search: those of the quantizer and of the export. The teacher encodes those
     of the first, and half of those of the second, which are of other documents. For the trials and both ends, and
-    before and after its training, a student encodes those that checkpoints are scored on, which the teacher encodes
-    too if they are more than those of the first search.
+    before and after its training, a student encodes those that checkpoints are scored on: no more than those of the
+    first search, so that the teacher has encoded them.
     """
     trials, student = _trials(candidates) if candidates > 1 else 0, load.student_cost
     searches = 1.5 + student * 2
@@ -276,10 +276,9 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
-    scored = min(passages, load.dev_passages) * (trials + 2) + load.dev_passages * 2 * (trials + 1)
+    scored = min(passages, load.dev_passages) * (3 * trials + 4)
     by_students = fitted + scored if candidates else fitted
-    more = max(0.0, load.dev_passages - searched) if candidates else 0.0
-    work = (searches * searched + more + student * by_students) * passage + timed + racing
+    work = (searches * searched + student * by_students) * passage + timed + racing
     return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
 
 

@@ -157,7 +157,7 @@ class CompressionPlan:
 
     def _trial(self, model: str) -> dict[str, Any]:
         """The stage of the evaluation by which students are compared."""
-        few = {"max-passages": self.budget.trial_passages}
+        few = {"max-passages": self.budget.dev_passages}
         return {**self._search(model), **few, "part": DEV, "name": f"{model}-trial"}
 
     def _timed(self, model: str) -> dict[str, Any]:
@@ -188,6 +188,7 @@ class CompressionPlan:
             "sentences": self.name,
             "teacher-vectors": self.name,
             "dev": f"documents/{self.name}",
+            "dev-passages": self.budget.dev_passages,
             **({"keep-index": True} if self.keep_index else {}),
             **TRAINING,
             "max-minutes": round(minutes, 2),

@@ -124,11 +124,13 @@ def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) 
 
     Raises:
         MissingArtifactError, InputError: if it cannot be used.
-        UsageError: for `keep_index` without documents.
+        UsageError: for `keep_index` or `dev_passages` without documents.
     """
     documents = documents_dev(params.dev, params, work, teacher) if params.dev is not None else None
     if params.keep_index and documents is None:
         raise UsageError("`keep_index` needs `dev` documents/NAME: the teacher encodes its passages")
+    if params.dev_passages is not None and documents is None:
+        raise UsageError("`dev_passages` needs `dev` documents/NAME, whose passages are searched")
     if params.dev is None:
         return None
     inputs = documents.inputs if documents else dev_digests(params.dev)

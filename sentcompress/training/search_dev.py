@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sentcompress.commands.shared import DEV_PASSAGES
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.documents_artifact import DEV, find_documents
 from sentcompress.corpora.search_texts import (
-    DEV_PASSAGES,
     DEV_QUERIES,
     DEV_WORDS,
     SearchSource,
@@ -77,11 +77,13 @@ class DocumentsDev:
 
     Attributes:
         keep_index: whether the teacher's vectors of the passages are searched, not the student's.
+        passages: the most that are searched.
     """
 
     source: SearchSource
     teacher: EmbedderSource
     keep_index: bool
+    passages: int
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -94,7 +96,7 @@ class DocumentsDev:
         Raises:
             InputError: if the documents cannot be read or are too few, or the teacher cannot be loaded.
         """
-        texts = self.source.read(queries=DEV_QUERIES, passages=DEV_PASSAGES, seed=SEED, words=DEV_WORDS)
+        texts = self.source.read(queries=DEV_QUERIES, passages=self.passages, seed=SEED, words=DEV_WORDS)
         embedder = self.teacher.open(device=device, reporter=reporter)
         with reporter.track(
             f"dev: encoding with {self.teacher.label}", total=len(texts.queries) + len(texts.passages)
@@ -153,4 +155,4 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
             "give graded pairs or a collection",
         )
     embedder = find_embedder(work, teacher, trust_remote_code=params.trust_remote_code)
-    return DocumentsDev(source, embedder, params.keep_index)
+    return DocumentsDev(source, embedder, params.keep_index, params.dev_passages or DEV_PASSAGES)

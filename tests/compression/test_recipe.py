@@ -108,6 +108,13 @@ def test_each_round_keeps_the_better_half() -> None:
     assert [stage.get("token-dim") for stage in stages if stage["command"] == "distill"] == [128] * 4 + [None] * 3
 
 
+def test_candidates_are_compared_among_the_passages_that_checkpoints_are_scored_on() -> None:
+    stages = list(plan([CUT] * 4, (1.0, 1.0)).stages())
+    trained = {stage["dev-passages"] for stage in stages if stage["command"] == "distill"}
+    compared = {stage["max-passages"] for stage in stages if stage.get("part") == "dev"}
+    assert trained == compared == {900}, "the dev_passages of the budget"
+
+
 def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_as_its_graph_too() -> None:
     stages = [stage for stage in plan([CUT] * 4, (1.0, 1.0)).stages() if stage["command"] == "bench"]
     assert [stage["model"] for stage in stages] == [*(f"docs-1-{place}" for place in range(1, 5)), "exports/docs"]

@@ -96,6 +96,14 @@ def test_a_kept_index_needs_documents_and_the_teachers_dimensions(
         distill.run(distill.Params(method="lrn-kd", dev=pairs, **asked), work)
 
 
+def test_fewer_passages_can_be_searched(work: WorkDirectory) -> None:
+    asked = {**NUMBERS, "method": "mse", "student": "teacher:2", "dev_passages": 20}
+    facts = distill.run(distill.Params(dev=Path("documents/main"), name="few", **asked), work).facts
+    assert "among 20 passages" in facts["dev_protocol"]
+    with pytest.raises(UsageError, match="`dev_passages` needs `dev` documents/NAME"):
+        distill.run(distill.Params(**asked), work)
+
+
 def test_a_start_that_is_better_than_the_end_is_told(work: WorkDirectory) -> None:
     ruinous: dict[str, Any] = {**NUMBERS, "lr": 0.3, "name": "ruined"}
     listener = Listener()
