@@ -93,6 +93,6 @@ def _how(facts: Mapping[str, Any]) -> str:
         f"documents; FAISS, {SEARCHED[facts['similarity']]}, trained on the corpus, seed {facts['seed']}; every index "
         f"is compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} "
         f"queries for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and "
-        f"{facts['single_queries']} single queries, {counted(threads, 'thread')}, models measured alternately; bytes: size of the "
-        f"serialised FAISS index; {intervals}"
+        f"{facts['single_queries']} single queries, {counted(threads, 'thread')}, models measured alternately; bytes: "
+        f"size of the serialised FAISS index; {intervals}"
     )

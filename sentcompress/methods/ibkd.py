@@ -39,7 +39,8 @@ class IBKD(HeadedMethod):
     HSIC by n^2 (`divisor=n`); the paper's RBF lacks the minus and the square; the code's scripts have tau 1.0, beta
     0.2, gamma 1.0; its linear kernel is on unit vectors (`kernel=linear normalise=true`); its evaluation drops M, but
     its dev scores during training use M s. Here both use s, or M s with `head=kept`. Equation 5 adds the positive to a
-    sum that is written over the whole batch; its text says the other samples, and so do code and we.
+    sum that is written over the whole batch; its text says the other samples, and so do code and we. As released, stage
+    1 does not run: it calls `corr_loss_new`, which its file lacks. We read it as `corr_loss`, with the RBF kernel.
 
     Watch `kernel_x` and `kernel_s`: if they are near 0, all sentences look unrelated to the kernel and the term has no
     gradient; a smaller gamma, `kernel=imq` or `normalise=true` helps.
