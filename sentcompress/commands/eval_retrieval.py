@@ -104,5 +104,5 @@ COMMAND = Command(
     "Score a model on retrieval with judgements. Also measures search time, size and loss of each index.",
     makes="evaluations",
     shared="encoding",
-    version=3,  # the protocol tells how the documents were encoded and stored
+    version=4,  # the main score of entities is Accuracy@1
 )

@@ -9,7 +9,7 @@ from sentcompress.numeric import amount, figure, size
 
 SPEARMAN, PEARSON = "spearman_cosine", "pearson_cosine"
 ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
-MRR, NDCG = "mrr_at_10", "ndcg_at_10"
+MRR, NDCG, FIRST_RELEVANT = "mrr_at_10", "ndcg_at_10", "accuracy_at_1"
 RECALLS = (1, 10, 100, 1000)
 OVERLAP, INDEX_LOSS = "overlap_at_10", "index_loss"
 INDEX_BYTES, BYTES_PER_DOCUMENT, BUILD_SECONDS = "index_bytes", "bytes_per_document", "build_seconds"
@@ -94,6 +94,7 @@ METRICS: Mapping[str, Metric] = {
     UNIFORMITY: Metric("uniformity", decimals=3, higher_is_better=False),
     MRR: _score("MRR@10"),
     NDCG: _score("nDCG@10"),
+    FIRST_RELEVANT: _score("Accuracy@1"),
     **{recall_at(cutoff): _score(f"Recall@{cutoff}") for cutoff in RECALLS},
     OVERLAP: _score("overlap with exact search@10"),
     INDEX_LOSS: Metric("lost by the index", scale=100, higher_is_better=False),

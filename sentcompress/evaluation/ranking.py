@@ -73,6 +73,16 @@ def scores_of_queries(ranked: npt.NDArray[np.int64], grades: Grades) -> dict[str
     return scores
 
 
+def first_relevant(ranked: npt.NDArray[np.int64], grades: Grades) -> Floats:
+    """Whether the first document is relevant, 1 or 0, for each query that has a relevant document.
+
+    Args:
+        ranked, grades: see `scores_of_queries`.
+    """
+    rows = zip(ranked[:, 0].tolist(), grades, strict=True)
+    return np.array([float(first in wanted) for first, wanted in rows if wanted])
+
+
 def overlap(found: npt.NDArray[np.int64], exact: npt.NDArray[np.int64], cutoff: int = CUTOFF) -> float:
     """Mean fraction of the exact top `cutoff` documents that are also in the index's top `cutoff`, 0 to 1."""
     shares = []

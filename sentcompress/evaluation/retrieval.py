@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sentcompress.commands.shared import CUTOFF, IndexOptions
 from sentcompress.evaluation.index import BuiltIndex, build_index, exact_search
@@ -17,6 +18,7 @@ from sentcompress.evaluation.index_plan import IndexPlan, plan_index
 from sentcompress.evaluation.metrics import (
     BUILD_SECONDS,
     BYTES_PER_DOCUMENT,
+    FIRST_RELEVANT,
     INDEX_BYTES,
     INDEX_LOSS,
     MRR,
@@ -26,9 +28,8 @@ from sentcompress.evaluation.metrics import (
     SEARCH_P50,
     SEARCH_P95,
     SEARCH_TIME,
-    recall_at,
 )
-from sentcompress.evaluation.ranking import Floats, Grades, in_order, overlap, scores_of_queries
+from sentcompress.evaluation.ranking import Floats, Grades, first_relevant, in_order, overlap, scores_of_queries
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Difference, Recorder, share_kept
 from sentcompress.evaluation.stats import Resampling, mean_interval, paired_mean_interval
 from sentcompress.evaluation.timing import alternate, percentiles
@@ -40,7 +41,7 @@ TIMED_QUERIES = 1000
 SINGLE_QUERIES = 200
 # The part name of scores without an index.
 EXACT = "exact search"
-MAIN = {"pairs": MRR, "collection": NDCG, "entities": recall_at(1)}
+MAIN = {"pairs": MRR, "collection": NDCG, "entities": FIRST_RELEVANT}
 DEPTHS = {"pairs": CUTOFF, "collection": max(RECALLS), "entities": CUTOFF}
 
 
@@ -109,7 +110,7 @@ class Comparison:
             with self.reporter.track("exact search", total=len(of.documents), unit="documents") as bar:
                 found = exact_search(of.documents, of.queries, self.task.depth, bar)
             self._ranked[role] = in_order(found, self.task.name_of)
-            self._exact[role] = scores_of_queries(self._ranked[role], self.task.grades)
+            self._exact[role] = self._scores(self._ranked[role])
         self._record(EXACT, self._exact)
 
     def index(self, kind: str, settings: IndexOptions) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class Comparison:
             with self.reporter.track(f"{kind}: searching", total=len(of.queries), unit="queries") as bar:
                 ranked = in_order(built[role].search(of.queries, self.task.depth), self.task.name_of)
                 bar.advance(len(of.queries))
-            scores[role] = scores_of_queries(ranked, self.task.grades)
+            scores[role] = self._scores(ranked)
             overlaps[role] = 100 * overlap(ranked, self._ranked[role])
         self._record(kind, scores)
         main = self.task.main
@@ -168,6 +169,13 @@ class Comparison:
     def _build(self, plan: IndexPlan, documents: VectorRows) -> BuiltIndex:
         with self.reporter.track(f"{plan.kind}: building", total=len(documents), unit="documents") as bar:
             return build_index(plan, documents, bar)
+
+    def _scores(self, ranked: npt.NDArray[np.int64]) -> dict[str, Floats]:
+        """All metrics of each judged query."""
+        scores = scores_of_queries(ranked, self.task.grades)
+        if self.task.main == FIRST_RELEVANT:
+            scores[FIRST_RELEVANT] = first_relevant(ranked, self.task.grades)
+        return scores
 
     def _record(self, part: str, scores: Mapping[str, Mapping[str, Floats]]) -> None:
         """Record all metrics, the main one first and with intervals."""

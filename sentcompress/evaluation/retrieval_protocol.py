@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sentcompress.evaluation.metrics import FIRST_RELEVANT
 from sentcompress.evaluation.ranking import recall_cutoffs
 from sentcompress.evaluation.retrieval import SINGLE_QUERIES, TIMED_QUERIES, RetrievalTask
 from sentcompress.quantities import counted
@@ -86,11 +87,12 @@ def _how(facts: Mapping[str, Any]) -> str:
         if facts["bootstrap"]
         else "no intervals"
     )
+    first = "Accuracy@1 (the first document is relevant), " if facts["main_score"] == FIRST_RELEVANT else ""
     return (
-        f"MRR@10, nDCG@10 (linear gain), {recalls}, x 100, computed as in trec_eval on the top {depth} documents; "
-        f"FAISS, {SEARCHED[facts['similarity']]}, trained on the corpus, seed {facts['seed']}; every index is "
-        f"compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} queries "
-        f"for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and {facts['single_queries']} "
-        f"single queries, {counted(threads, 'thread')}, models measured alternately; bytes: size of the "
-        f"serialised FAISS index; {intervals}"
+        f"{first}MRR@10, nDCG@10 (linear gain), {recalls}, x 100, computed as in trec_eval on the top {depth} "
+        f"documents; FAISS, {SEARCHED[facts['similarity']]}, trained on the corpus, seed {facts['seed']}; every index "
+        f"is compared with exact search on the same vectors; time: one batched search of {facts['timed_queries']} "
+        f"queries for the top {depth}, stated per {TIMED_QUERIES}, median of {facts['rounds']}, and "
+        f"{facts['single_queries']} single queries, {counted(threads, 'thread')}, models measured alternately; bytes: "
+        f"size of the serialised FAISS index; {intervals}"
     )

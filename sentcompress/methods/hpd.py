@@ -49,6 +49,7 @@ class HPD(Method):
         warmup_steps=Number(1000, f"{TRAIN}; at most a tenth of all steps, which is {OURS}"),
         weight_decay=Number(0.01, f"{TRAIN}: {FIT}"),
         clip=Number(1.0, f"{TRAIN}: {FIT}"),
+        eval_every=Number(None, f"{OURS}: four times per epoch; {TRAIN}: 5000"),
         dropout=Number(0.0, f"{OURS}: each sentence has one fixed target vector, and dropout only adds noise"),
     )
     options: ClassVar[Mapping[str, Option]] = {

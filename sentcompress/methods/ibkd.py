@@ -41,6 +41,8 @@ class IBKD(HeadedMethod):
     RBF lacks the minus and the square. The code's scripts have tau 1.0, beta 0.2 and gamma 1.0, and its linear kernel
     is on unit vectors (`kernel=linear normalise=true`). The code evaluates s, but its dev scores during training are
     those of M s. Here both are of s, or of M s with `head=kept`.
+    As released, stage 1 of the code does not run: it calls `corr_loss_new`, which its file lacks. We read it as
+    `corr_loss`, with the RBF kernel.
 
     If `kernel_x` or `kernel_s` in the log is near 0, the kernel treats all sentences as unrelated, and the HSIC term
     has no gradient. A smaller gamma, `kernel=imq` or `normalise=true` helps.

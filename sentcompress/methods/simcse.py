@@ -63,7 +63,7 @@ class SimCSE(TripletMethod):
         weight_decay=Number(0.0, f"{DISTILCSE}: Adam; {RUN}: {TRAINER}"),
         clip=Number(1.0, f"{NLI}, and {RUN}: {TRAINER}"),
         betas=Number("0.9 0.999", f"{RUN}: {TRAINER}; {NLI}: 0.9 0.98"),
-        eval_every=Number(125, f"{DISTILCSE}, {NLI_RUN}, and {RUN}"),
+        eval_every=Number(125, f"{DISTILCSE}, {NLI_RUN}, and {RUN}; {APPENDIX}: 250"),
         max_length=Number(
             256,
             f"{OURS}: long texts cost little, and without them retrieval gets worse; 32 in {RUN}",

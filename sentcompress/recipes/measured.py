@@ -11,7 +11,7 @@ from sentcompress.commands.options import keys_of
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
-from sentcompress.evaluation.metrics import SPEARMAN, recall_at
+from sentcompress.evaluation.metrics import FIRST_RELEVANT, SPEARMAN
 from sentcompress.evaluation.results import TEST, Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
 from sentcompress.recipes.plan import Step
@@ -98,7 +98,7 @@ def _scores(row: Row, evaluation: Evaluation, step: Step, role: str) -> list[Sco
 def _mean_of_languages(evaluation: Evaluation, metric: str, role: str) -> Score | None:
     """The mean over the languages of entity pairs, which is the average of SimTDE's table 3."""
     languages = evaluation.facts.get("languages")
-    if not languages or metric != recall_at(1):
+    if not languages or metric != FIRST_RELEVANT:
         return None
     mean = languages[-1]
     change = mean.get("relative_percent") if role == MODEL else None

@@ -14,6 +14,7 @@ from sentcompress.evaluation.metrics import (
     ACCURACY,
     ALIGNMENT,
     CORRELATION,
+    FIRST_RELEVANT,
     METRICS,
     MRR,
     NDCG,
@@ -53,7 +54,10 @@ FIGURES: Mapping[str, Figure] = {
     STS_MEAN: Figure("sts", SPEARMAN, MEAN),
     **{name: Figure("sts", SPEARMAN, name) for name in OFFICIAL_PAIRS},
     **{METRICS[metric].label: Figure("sts", metric, STS_B) for metric in (ALIGNMENT, UNIFORMITY)},
-    **{METRICS[metric].label: Figure("retrieval", metric) for metric in (MRR, NDCG, *map(recall_at, RECALLS))},
+    **{
+        METRICS[metric].label: Figure("retrieval", metric)
+        for metric in (MRR, NDCG, FIRST_RELEVANT, *map(recall_at, RECALLS))
+    },
     "correlation of dimensions": Figure("fidelity", CORRELATION),
     "transfer mean": Figure("transfer", ACCURACY, MEAN),
     **{name: Figure("transfer", ACCURACY, name) for name in TASKS},

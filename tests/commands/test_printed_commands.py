@@ -47,7 +47,7 @@ MADE = {
     "sentences/mined": "mine-negatives --negatives 2 --max-score 0 --strategy top",
     "sentences/student": "mine-negatives --negatives 2 --model student --name student",
     "quantizers/small": "fit-quantizer --sentences main --vector-bytes 8 --store int8 --bootstrap 10 --name small",
-    f"evaluations/sts-{STUDENT}-average": "eval-sts --sts {dev} --compare teacher --bootstrap 20 --aggregate mean",
+    f"evaluations/sts-{STUDENT}-average-dev": "eval-sts --sts {dev} --compare teacher --bootstrap 20 --aggregate mean",
     f"evaluations/retrieval-pairs-{STUDENT}-average": "eval-retrieval --pairs {pairs} --compare teacher --index flat "
     "--rounds 1 --threads 0",
     "evaluations/sides": f"eval-retrieval --pairs {{pairs}} --document-model {STUDENT} --query-model averaged "

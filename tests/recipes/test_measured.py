@@ -11,7 +11,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.parsing import build
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
-from sentcompress.evaluation.metrics import ACCURACY, MRR, PASS_SECONDS, SPEARMAN, recall_at
+from sentcompress.evaluation.metrics import ACCURACY, FIRST_RELEVANT, MRR, PASS_SECONDS, SPEARMAN, recall_at
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score
 from sentcompress.recipes.measured import Measured, measured
 from sentcompress.recipes.plan import Step
@@ -114,7 +114,7 @@ def test_a_row_can_name_the_data_or_the_evaluation() -> None:
 
 def test_entity_pairs_of_languages_count_with_their_mean() -> None:
     """The mean of SimTDE's table 3 is that over the languages; the score of all queries weighs them by their size."""
-    scores = [score("er", recall_at(1), 52.0, kept=104.0), score("er", recall_at(1), 50.0, role=COMPARE)]
+    scores = [score("er", FIRST_RELEVANT, 52.0, kept=104.0), score("er", FIRST_RELEVANT, 50.0, role=COMPARE)]
     languages = [
         {"language": "german", "queries": 90, MODEL: 55.0, COMPARE: 50.0, "relative_percent": 10.0},
         {"language": "mean", "queries": 100, MODEL: 40.0, COMPARE: 50.0, "relative_percent": -20.0},
@@ -122,7 +122,7 @@ def test_entity_pairs_of_languages_count_with_their_mean() -> None:
     entities = {"command": "eval-retrieval", "entities": "er", "model": "small", "compare": "teacher"}
     several = done(entities, *scores, languages=languages, dataset={"protocol": "entities"})
     one = done(entities, *scores, dataset={"protocol": "entities"})
-    kept, of_teacher = Row(of="small", metric="Recall@1 kept", score=100.09), Row(of="teacher", metric="Recall@1")
+    kept, of_teacher = Row(of="small", metric="Accuracy@1 kept", score=100.09), Row(of="teacher", metric="Accuracy@1")
     assert [only(row, several).value for row in (kept, of_teacher)] == [80.0, 50.0]
     assert only(kept, one).value == 104.0
     assert only(kept, several).why == "the paper's entity pairs are not public"

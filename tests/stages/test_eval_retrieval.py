@@ -22,6 +22,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.index_plan import KINDS, QUANTISED, WITHOUT_LENGTHS
 from sentcompress.evaluation.metrics import (
     BYTES_PER_DOCUMENT,
+    FIRST_RELEVANT,
     INDEX_BYTES,
     INDEX_LOSS,
     MRR,
@@ -215,11 +216,36 @@ def test_entities_by_hand(tmp_path: Path) -> None:
     )
     facts = artifact.facts
     assert (facts["documents"], facts["queries"]) == (2, 2)
-    assert facts["protocol"]["main_score"] == recall_at(1)
-    assert value_of(read_scores(facts), recall_at(1), part=EXACT) == 50
+    assert facts["protocol"]["main_score"] == FIRST_RELEVANT
+    assert value_of(read_scores(facts), FIRST_RELEVANT, part=EXACT) == 50
     assert value_of(read_scores(facts), MRR, part=EXACT) == 75
     # Not the name of an evaluation of the folder's split `test`, whose catalogue is another.
     assert artifact.name == f"retrieval-{tmp_path.name}-test.tsv-{tmp_path.name}-fruit.npy"
+
+
+def test_a_query_of_two_entities_is_resolved_by_either(tmp_path: Path) -> None:
+    """SimTDE's R@1 (section 4.2) is the share of queries whose first entity is right: two of these three.
+
+    Recall@1 is the share of a query's entities: 1/2, 1/3 and 0, so that no model could reach 100.
+    """
+    east, north, up = np.eye(3)
+    vectors = {"FM 4": east, "fm4": east, "Radio 4": north, "R4": north, "BBC R4": north, "Ö1": up}
+    queries = {"play f m four": east, "bbc radio four": north, "play oe one": east}
+    model = write_vectors(tmp_path / "radio.npy", vectors | queries)
+    pairs = {
+        "play f m four": ["FM 4", "fm4"],
+        "bbc radio four": ["Radio 4", "R4", "BBC R4"],
+        "play oe one": ["Ö1"],
+    }
+    lines = "".join(f"{query}\t{entity}\t1\n" for query, entities in pairs.items() for entity in entities)
+    (tmp_path / "test.tsv").write_text(f"query\tentity\tlabel\n{lines}", encoding="utf-8")
+    params = Params(entities=tmp_path / "test.tsv", model=model, compare=model, index=("flat",), rounds=1)
+    facts = run(params, WorkDirectory(tmp_path / "w")).facts
+    scores = read_scores(facts)
+    for part in (EXACT, "flat"):
+        assert value_of(scores, FIRST_RELEVANT, part=part) == pytest.approx(100 * 2 / 3)
+        assert value_of(scores, recall_at(1), part=part) == pytest.approx(100 * (1 / 2 + 1 / 3) / 3)
+    assert "Accuracy@1" in facts["protocol"]["statement"]
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
