@@ -52,10 +52,10 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Split:
-    """Examples of one split.
+    """Examples of one split, in SentEval's order: by the number of words and the label, else as in the file.
 
     Attributes:
-        labels: one per row, as in the file.
+        labels: one per example.
         first: the texts; of a pair, the first one.
         second: the second texts of pairs; empty for other tasks.
         files: what was read.
@@ -176,6 +176,8 @@ def _read_split(task: str, files: tuple[Path, ...], examples: Iterable[_Example]
     if len({label for label, _ in rows}) < 2:
         what = f"one class only ({rows[0][0][:40]})" if rows else "no example"
         raise InputError(f"{', '.join(map(str, files))}: {what}", bad.first or FORM)
+    # SentEval's order, by words and label, which decides what its folds hold.
+    rows.sort(key=lambda row: (*(len(text.split()) for text in row[1]), row[0]))
     second = tuple(texts[1] for _, texts in rows) if task in PAIRS else ()
     labels, first = tuple(label for label, _ in rows), tuple(texts[0] for _, texts in rows)
     return Split(labels, first, second, files, empty, bad.count - bad_before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,8 @@ def test_our_files(ours: Path) -> None:
     }
     tasks = {task.name: task.splits for task in read_transfer(ours)}
     assert tasks["MR"]["all"].first[2] == 'a "fine" one'
-    assert tasks["TREC"]["train"].labels == ("NUM", "NUM", "LOC")  # the coarse class is the task
-    assert (tasks["MRPC"]["train"].first, tasks["MRPC"]["train"].second) == (("a", "c"), ("b", "d"))
+    assert tasks["TREC"]["train"].labels == ("LOC", "NUM", "NUM")  # the coarse class is the task
+    assert (tasks["MRPC"]["train"].first, tasks["MRPC"]["train"].second) == (("c", "a"), ("d", "b"))
     assert list(shape(ours, "trec", "SST")) == ["SST-2", "TREC"]
     assert list(shape(ours / "MR")) == ["MR"]
 
@@ -82,15 +83,29 @@ def test_the_downstream_folder_of_senteval(senteval: Path) -> None:
     assert list(found) == list(TASKS)
     assert found["SST-2"] == {"train": 2, "dev": 2, "test": 2}
     tasks = {task.name: task.splits for task in read_transfer(senteval)}
-    assert tasks["MR"]["all"].first == ("good film", "d\xe9j\xe0 vu", "bad film")
-    assert tasks["MR"]["all"].labels == ("1", "1", "0")
-    assert tasks["CR"]["all"].first[0] == "caf\u00e9 like"  # a copy in UTF-8 is read as such
+    assert tasks["MR"]["all"].first == ("bad film", "good film", "d\xe9j\xe0 vu")
+    assert tasks["MR"]["all"].labels == ("0", "1", "1")
+    assert tasks["CR"]["all"].first[1] == "caf\u00e9 like"  # a copy in UTF-8 is read as such
     assert tasks["CR"]["all"].empty == 1
-    assert tasks["SUBJ"]["all"].labels == ("1", "1", "0")
+    assert tasks["SUBJ"]["all"].labels == ("0", "1", "1")
     assert tasks["TREC"]["train"].first == ("How far ?", "Where in Espa\xf1a ?")
     assert tasks["TREC"]["train"].labels == ("NUM", "LOC")
-    assert tasks["MRPC"]["test"].first == ('"He" said', "A")
-    assert tasks["SST-2"]["dev"].labels == ("1", "0")
+    assert tasks["MRPC"]["test"].first == ("A", '"He" said')
+    assert tasks["SST-2"]["dev"].labels == ("0", "1")
+
+
+def test_examples_are_in_the_order_of_senteval(tmp_path: Path) -> None:
+    """By words and label, else in the order of the files: `sorted(zip(X, y), key=lambda z: (len(z[0]), z[1]))`."""
+    generator = random.Random(0)
+    texts = [" ".join(["word"] * generator.randint(1, 5) + [str(number)]) for number in range(60)]
+    write(tmp_path / "MR" / "rt-polarity.pos", "\n".join(texts[:35]))
+    write(tmp_path / "MR" / "rt-polarity.neg", "\n".join(texts[35:]))
+    samples, labels = [text.split() for text in texts], [1] * 35 + [0] * 25
+    expected = sorted(zip(samples, labels, strict=True), key=lambda one: (len(one[0]), one[1]))
+    (task,) = read_transfer(tmp_path)
+    found = task.splits["all"]
+    assert [text.split() for text in found.first] == [words for words, _ in expected]
+    assert [int(label) for label in found.labels] == [label for _, label in expected]
 
 
 def test_missing_splits_and_files(senteval: Path, ours: Path) -> None:
@@ -149,7 +164,7 @@ def test_bad_lines_are_skipped_and_counted_on_request_and_empty_texts_always(tmp
     write(tmp_path / "MR" / "all.tsv", "1\tgood\nbad\n0\tx\n\ty\n1\t \n")
     bad = BadRecords(skip=True)
     split = read_transfer(tmp_path, bad=bad)[0].splits["all"]
-    assert (split.first, split.bad, split.empty) == (("good", "x"), 2, 1)
+    assert (split.first, split.bad, split.empty) == (("x", "good"), 2, 1)
     write(tmp_path / "MR" / "all.tsv", b"1\tgood\n0\tcaf\xe9\n0\tx\n")
     assert read_transfer(tmp_path, bad=BadRecords(skip=True))[0].splits["all"].bad == 1
 
