@@ -43,7 +43,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     options = ReadOptions(
         *(params.format, params.column, params.split),
-        joined=True,
         text_as=params.text_as,
         id_column=params.id_column,
         documents=True,
