@@ -13,7 +13,8 @@ reached at this scale.
 `--full` runs the recipes as published: a machine with a GPU, a model hub and the papers' data is needed.
 
 Several processes may share a work directory, each with other recipes (`--only`); started again, they go on. At its end
-each writes benchmarks/results/paper_rows.json and .md with all results so far.
+each writes benchmarks/results/paper_rows.json and .md with all results so far; with `--only`, these keep the results of
+other recipes that an earlier run wrote.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from running import machine, sentcompress, write_results
+from running import machine, read_results, sentcompress, write_results
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
@@ -279,14 +280,15 @@ def tables(found: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], list
 
 def as_markdown(found: Mapping[str, Mapping[str, Any]], size: str) -> str:
     """The tables of the papers with both figures and the rank of each row."""
-    known, seconds = machine(), sum(result.get("seconds", 0) for result in found.values())
+    seconds = sum(result.get("seconds", 0) for result in found.values())
+    processors = " and ".join(sorted({result["machine"]["processor"] for result in found.values()}))
     failed = {key: result["error"] for key, result in found.items() if "error" in result}
     smaller = " What differs from the recipes: [docs/papers.md](../../docs/papers.md#the-miniature)."
     parts = [
         f"# The rows of the papers, {size}",
         "",
         f"`benchmarks/paper_rows.py`: {len(found)} variants of recipes, {seconds / 60:.0f} minutes of one-threaded "
-        f"processes on {known['cores']} cores ({known['processor']}); {len(failed)} failed. A figure with *(the "
+        f"processes ({processors}); {len(failed)} failed. A figure with *(the "
         "start)* is that of a student whose best checkpoint is the one that it started from."
         + smaller
         * ("miniature" in size),
@@ -337,10 +339,11 @@ def main() -> None:
         if "rows" in results.read().get(key, {}):
             continue
         result = full(recipe, variant, given.input, given.work) if given.full else measure(small, recipe, variant)
-        results.add(key, result)
+        results.add(key, {**result, "machine": machine()})
         print(key, result.get("error") or f"{result.get('seconds')} s", flush=True)
-    found = results.read()
-    document = {"machine": machine(), "steps": None if given.full else given.steps, "variants": found}
+    kept = read_results(name, {"variants": {}})["variants"] if given.only else {}
+    found = {**kept, **results.read()}
+    document = {"steps": None if given.full else given.steps, "variants": found}
     size = "at full size" if given.full else f"in miniature, {given.steps} steps"
     write_results(name, document, as_markdown(found, size))
 
