@@ -58,7 +58,7 @@ def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refu
 
 def test_checkpoints_are_scored_among_as_many_passages_as_are_searched_afterwards() -> None:
     load = EmbeddingLoad(30_000, 300_000, 400_000, 2000.0, 1000.0, searched=5000)
-    short, long = (share_out(seconds, load, 1, 10**7, 128) for seconds in (900, 7200))
+    short, long = (share_out(seconds, load, 1, 10**7, 128) for seconds in (600, 7200))
     assert short.dev_passages == short.passages < 3000 == long.dev_passages < long.passages
 
 
