@@ -1,8 +1,10 @@
 """Options of the commands that train: distill, finetune and train-teacher."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import Opt, keys_of
@@ -185,11 +187,15 @@ class TrainingOptions(Hub, Named):
         """The method's default hyperparameters for a model of this size; None if the size is unknown."""
         return self.recipe().for_size(**(vars(size) if size else {}))
 
-    def hyperparameters(self, size: Any = None) -> Any:
-        """The hyperparameters of the run: the defaults, replaced by the requested values."""
+    def hyperparameters(self, size: Any = None, filled: Mapping[str, str] = MappingProxyType({})) -> Any:
+        """The hyperparameters of the run: the defaults, replaced by the requested values.
+
+        Args:
+            filled: the sources of the options that the command filled in itself, by name.
+        """
         from sentcompress.training.settings import in_place
 
-        return in_place(self.recipe_for(size), self)
+        return in_place(self.recipe_for(size), self, filled)
 
     def settings(self, size: Any = None) -> Any:
         """The hyperparameters and other settings of the training loop, as a `Settings`."""

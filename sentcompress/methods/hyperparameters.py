@@ -123,10 +123,10 @@ class Hyperparameters:
         numbers = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: _fitting(number, sizes) for name, number in numbers.items()})
 
-    def overridden(self, values: Mapping[str, Any], by: str) -> Hyperparameters:
-        """A copy with some values replaced; None keeps a value. `by` becomes the source of those that differ."""
+    def overridden(self, values: Mapping[str, Any], sources: Mapping[str, str]) -> Hyperparameters:
+        """A copy with some values replaced, and the sources of those that differ; None keeps a value."""
         given = {
-            name: Number(value, f"{by}; default: {getattr(self, name).value}")
+            name: Number(value, f"{sources[name]}; default: {getattr(self, name).value}")
             for name, value in values.items()
             if value is not None and value != getattr(self, name).value
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         TrainingError: if the loss is no longer a number.
     """
     params.check()
-    params = further(params, work, reporter)
+    params, filled = further(params, work, reporter)
     params.check()
     inputs = find_inputs(
         work,
@@ -65,7 +65,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     require_memory(student.source)
     dev = find_dev(params, work, inputs.vectors.reference)
     request = _request(params, inputs, student, found, dev)
-    distillation = _Distillation(params, inputs, student, found, reporter)
+    distillation = _Distillation(params, filled, inputs, student, found, reporter)
     return train(params, request, work, reporter, distillation.job, dev)
 
 
@@ -140,9 +140,14 @@ def _is_sentence_encoder(found: NamedModel) -> bool:
 
 @dataclass(frozen=True)
 class _Distillation:
-    """What a student is made of."""
+    """What a student is made of.
+
+    Attributes:
+        filled: the sources of the options that were filled in for a finished student, by name.
+    """
 
     params: Params
+    filled: Mapping[str, str]
     inputs: Inputs
     student: InitialStudent
     found: NamedModel | None
@@ -154,7 +159,7 @@ class _Distillation:
         table = SentenceTable(self.inputs.sentences.path)
         with self.reporter.phase("loading the student"):
             encoder = self._start(table, build, device)
-        prepared = Preparation(params, encoder, self.student.size, build, self.reporter, ranks)
+        prepared = Preparation(params, encoder, self.student.size, build, self.reporter, ranks, self.filled)
         needs = params.find_method().needs_with(options)
         domains = table.domains() if "domains" in needs else None
         if domains is not None and not domains.any():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sentcompress.commands.distill import OF_PUBLISHED, Params
 from sentcompress.methods import METHODS, method_class
+from sentcompress.methods.hyperparameters import OURS
 from sentcompress.models.catalog import artifact_at
 from sentcompress.models.names import meaning_of
 from sentcompress.models.shape import layer_count
@@ -19,6 +19,14 @@ from sentcompress.store import METHOD_OF, MODEL_FILES, Artifact, WorkDirectory
 # Of the learning rate that the method starts with: a finished student is near a minimum, which the full rate leaves.
 # A student that was itself trained at a lower rate keeps that one.
 GENTLE = 0.6
+PUBLISHED_SETTING = f"{OURS}: for published students"
+
+
+class _Rate(NamedTuple):
+    """A learning rate and its source."""
+
+    value: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -27,29 +35,34 @@ class _Making:
 
     method: str
     options: Mapping[str, str]
-    rate: float
+    rate: _Rate
     settings: Mapping[str, Any]
 
 
-def further(params: Params, work: WorkDirectory, reporter: Reporter) -> Params:
+def further(params: Params, work: WorkDirectory, reporter: Reporter) -> tuple[Params, dict[str, str]]:
     """The options of `distill` with the method of a finished student, if none was asked for.
 
     Not if that method trains a new head on top of the student, as hpd does: the vectors would change their width.
+
+    Returns:
+        The options, and the sources of the hyperparameters that were filled in, by name.
     """
     if params.method is not None or layer_count(params.student) is not None:
-        return params
+        return params, {}
     made = _making_of(params.student, work)
     if made is None:
-        return params
+        return params, {}
     asked = {option.partition("=")[0].strip().replace("-", "_") for option in params.options}
     kept = tuple(f"{name}={value}" for name, value in made.options.items() if name not in asked)
-    rate = params.lr or made.rate
+    rate = params.lr or made.rate.value
     settings = {name: value for name, value in made.settings.items() if getattr(params, name) is None}
+    filled = dict.fromkeys(settings, PUBLISHED_SETTING) | ({} if params.lr else {"lr": made.rate.source})
     reporter.note(
         f"{params.student} is a finished student: training continues with its method, {made.method}, "
         f"at learning rate {rate:g}"
     )
-    return replace(params, method=made.method, options=(*kept, *params.options), lr=rate, **settings)
+    params = replace(params, method=made.method, options=(*kept, *params.options), lr=rate, **settings)
+    return params, filled
 
 
 def _making_of(name: str, work: WorkDirectory) -> _Making | None:
@@ -78,20 +91,20 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
 
     None if a student on the way there has changed since. The lowest rate of all trainings on the way is kept.
     """
-    rates = [_rate_of(student)]
+    rates = _rates_of(student)
     seen = {student.reference}
     while student.manifest["command"] != "distill":
         reference = str(student.facts.get(METHOD_OF))
         digest = student.inputs.get(reference)
         if reference.startswith(MODEL_FILES):
             made = _of_published(reference.removeprefix(MODEL_FILES))
-            return replace(made, rate=min(made.rate, *rates)) if made else None
+            return replace(made, rate=min([made.rate, *rates])) if made else None
         kind, _, own = reference.partition("/")
         before = work.find(kind, own) if kind == "students" and reference not in seen else None
         if before is None or before.digest != digest:
             return None
         seen.add(reference)
-        rates.append(_rate_of(before))
+        rates += _rates_of(before)
         student = before
     method, options = str(student.facts.get("method")), student.facts.get("options")
     if method not in METHODS or not isinstance(options, dict) or "pca" in method_class(method).needs:
@@ -99,14 +112,17 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
     plain = {option: one.default for option, one in method_class(method).options.items()}
     changed = {key: value for key, value in options.items() if key in plain and value != plain[key]}
     shown = {key: str(value).lower() for key, value in changed.items()}
-    return _Making(method, shown, min(_gentle(method), *rates), {})
+    return _Making(method, shown, min([_gentle(method), *rates]), {})
 
 
-def _rate_of(student: Artifact) -> float:
-    """The learning rate that a student was trained at; infinity if it was not trained itself."""
+def _rates_of(student: Artifact) -> list[_Rate]:
+    """The learning rate that a student was trained at; none if it was not trained itself."""
     recipe = student.facts.get("recipe")
-    return float(recipe["lr"]["value"]) if isinstance(recipe, Mapping) else math.inf
+    if not isinstance(recipe, Mapping):
+        return []
+    return [_Rate(float(recipe["lr"]["value"]), f"the learning rate of {student.reference}")]
 
 
-def _gentle(method: str) -> float:
-    return GENTLE * float(method_class(method).recipe.lr.value or 0)
+def _gentle(method: str) -> _Rate:
+    rate = GENTLE * float(method_class(method).recipe.lr.value or 0)
+    return _Rate(rate, f"{OURS}: {GENTLE:g} times the method's, for a finished student")

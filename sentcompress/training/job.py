@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,7 @@ class Preparation:
         params: the options of the command.
         encoder: the model as it starts.
         size: its size, which the recipe depends on.
+        filled: the sources of the options that the command filled in itself, by name.
     """
 
     params: TrainingOptions
@@ -62,6 +63,7 @@ class Preparation:
     build: Build
     reporter: Reporter
     ranks: Ranks
+    filled: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def settings(self) -> Settings:
@@ -72,7 +74,7 @@ class Preparation:
     @property
     def hyperparameters(self) -> Hyperparameters:
         """Where the numbers are from, for the record."""
-        found: Hyperparameters = self.params.hyperparameters(self.size)
+        found: Hyperparameters = self.params.hyperparameters(self.size, self.filled)
         return found
 
     @property

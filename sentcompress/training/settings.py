@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 from sentcompress.commands.training import BY_LENGTH, TrainingOptions
@@ -13,16 +15,25 @@ from sentcompress.methods.hyperparameters import Hyperparameters
 LONGEST_WARMUP = 0.1
 # What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
 TOKENS_A_ROW = 64
+# The source of a value that is an option of the command: of a recipe as well as of a person.
+OPTION = "command option"
 
 
-def in_place(recipe: Hyperparameters, asked: TrainingOptions) -> Hyperparameters:
-    """The recipe with what was asked for, and who asked, in its place."""
+def in_place(
+    recipe: Hyperparameters, asked: TrainingOptions, filled: Mapping[str, str] = MappingProxyType({})
+) -> Hyperparameters:
+    """The recipe with the values of the options in their places.
+
+    Args:
+        filled: the sources of the options that the command filled in itself, by name.
+    """
     given = {name: value for name, value in vars(asked).items() if name in recipe.values()}
+    sources = {**dict.fromkeys(given, OPTION), **filled}
     if asked.betas is not None:
         given["betas"] = " ".join(map(str, asked.betas))
     if asked.warmup_steps is not None:
-        given["warmup_epochs"] = 0
-    return recipe.overridden(given, "set by the user")
+        given["warmup_epochs"], sources["warmup_epochs"] = 0, sources["warmup_steps"]
+    return recipe.overridden(given, sources)
 
 
 @dataclass(frozen=True)

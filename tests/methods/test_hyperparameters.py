@@ -170,7 +170,7 @@ def test_the_ranges_of_the_methods_options(method: type[Method], setting: str, c
 
 def test_a_number_that_is_overridden_says_so() -> None:
     recipe = Hyperparameters(Number(1e-4, "paper"), Number(3, "paper"), Number(256, "paper"), Number("linear", "code"))
-    changed = recipe.overridden({"lr": 5e-4, "epochs": None}, "asked for")
+    changed = recipe.overridden({"lr": 5e-4, "epochs": None}, {"lr": "asked for"})
     assert changed.lr == Number(5e-4, "asked for; default: 0.0001")
     assert changed.epochs == recipe.epochs
     assert {field.name for field in fields(Hyperparameters)} == set(changed.values())
@@ -192,7 +192,7 @@ def test_a_number_for_models_of_some_sizes(limits: dict[str, int], sizes: dict[i
         assert found.lr == (Number(3e-4, "paper, two") if small else Number(1e-4, "paper, one"))
         assert found.epochs == recipe.epochs
     assert recipe.for_size(width=15).lr.value == 1e-4
-    assert recipe.overridden({"lr": 1e-3}, "asked for").for_size(parameters=15).lr.value == 1e-3
+    assert recipe.overridden({"lr": 1e-3}, {"lr": "asked for"}).for_size(parameters=15).lr.value == 1e-3
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
     facts = artifact.facts
     assert (facts["method"], facts["student"], facts["dimension"]) == ("hpd", "teacher:1", 8)
     assert facts["training_rows"] == 490
-    assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "set by the user; default: 0.0001"}
+    assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "command option; default: 0.0001"}
     student = load_model(artifact.path / "model")
     assert (student.dimension, len(student.dense), student.config.num_hidden_layers) == (8, 1, 1)
     assert student.normalize
@@ -668,7 +668,10 @@ def test_a_finished_student_goes_on_with_its_own_method_and_options(work: WorkDi
     again = stage.run(params(None, student="first", lr=None, name="again"), work)  # type: ignore[arg-type]
     assert again.facts["method"] == "simtde"
     assert again.facts["options"] == first.facts["options"]
-    assert again.facts["recipe"]["lr"]["value"] == pytest.approx(0.6 * 5e-4)
+    rate = again.facts["recipe"]["lr"]
+    assert rate["value"] == pytest.approx(0.6 * 5e-4)
+    assert rate["source"] == "ours: 0.6 times the method's, for a finished student; default: 0.0005"
+    assert again.facts["recipe"]["epochs"]["source"] == "command option; default: 3"
     other = stage.run(params(None, student="first", options=("alpha=0.5",), name="other"), work)  # type: ignore[arg-type]
     assert other.facts["options"]["alpha"] == 0.5
     assert other.facts["options"]["normalise"] is True

@@ -56,7 +56,7 @@ def copied(work: WorkDirectory, tmp_path: Path) -> WorkDirectory:
 
 
 def taken(work: WorkDirectory, student: str, **changes: Any) -> tuple[str | None, float | None, tuple[str, ...]]:
-    found = further(Params(student=student, **changes), work, SILENT)
+    found, _ = further(Params(student=student, **changes), work, SILENT)
     return found.method, found.lr, found.options
 
 
@@ -101,8 +101,9 @@ def test_a_fine_tuned_student_has_the_method_and_options_of_its_distillation(wor
     assert taken(work, "ibkd") == (method, 1e-5, options)  # the rate that it was fine-tuned at is lower
     average.run(average.Params(inputs=("simcse", "quick"), name="mean-of-tuned", force=True), work, SILENT)
     assert taken(work, "mean-of-tuned") == taken(work, "simcse")
-    published = further(Params(student="general-2m"), work, SILENT)
-    assert further(Params(student="of-published"), work, SILENT) == replace(published, student="of-published", lr=1e-5)
+    published, _ = further(Params(student="general-2m"), work, SILENT)
+    tuned, _ = further(Params(student="of-published"), work, SILENT)
+    assert tuned == replace(published, student="of-published", lr=1e-5)
 
 
 def test_a_student_can_be_named_by_its_path(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,10 +153,29 @@ def test_an_average_that_is_called_like_the_published_student_it_is_of(copied: W
 def test_a_published_student_is_trained_with_the_schedule_and_batches_of_compress(work: WorkDirectory) -> None:
     from sentcompress.compression.recipe import TRAINING
 
-    found = further(Params(student="general-5m"), work, SILENT)
+    found, _ = further(Params(student="general-5m"), work, SILENT)
     shared = ("schedule", "warmup_steps", "batch_size", "batch_tokens", "max_length")
     for name in shared:
         assert getattr(found, name) == TRAINING[name.replace("_", "-")] is not None, name
     assert set(OF_PUBLISHED) == set(shared)
-    assert further(Params(student="general-5m", batch_size=8), work, SILENT).batch_size == 8
-    assert further(Params(student="quick"), work, SILENT).batch_size is None
+    assert further(Params(student="general-5m", batch_size=8), work, SILENT)[0].batch_size == 8
+    assert further(Params(student="quick"), work, SILENT)[0].batch_size is None
+
+
+def test_each_number_names_its_own_source(work: WorkDirectory) -> None:
+    """What was filled in for the student is no option that anybody gave."""
+    found = sources(work, "general-5m", batch_size=8, epochs=1)
+    assert found["lr"] == "ours: 0.6 times the method's, for a finished student; default: 0.0005"
+    assert found["schedule"] == Params(method="simtde").hyperparameters().schedule.source  # the same value
+    assert found["warmup_steps"] == "ours: for published students; default: 300"
+    assert found["batch_size"] == "command option; default: 128"
+    assert found["epochs"] == "command option; default: 3"
+    for student, trained in (("slow", "slow"), ("mean", "slow"), ("ibkd", "ibkd"), ("of-published", "of-published")):
+        assert sources(work, student)["lr"] == f"the learning rate of students/{trained}; default: 0.0005"
+    assert sources(work, "slow", lr=1e-3)["lr"] == "command option; default: 0.0005"
+
+
+def sources(work: WorkDirectory, student: str, **changes: Any) -> dict[str, str]:
+    """The sources of the hyperparameters of a further training."""
+    params, filled = further(Params(student=student, **changes), work, SILENT)
+    return {name: told["source"] for name, told in params.hyperparameters(filled=filled).as_dict().items()}

@@ -121,7 +121,7 @@ def test_betas_are_the_methods_or_those_asked_for(tmp_path: Path, tiny_model: Pa
     asked = checked(distill.Params, {"method": "ckd", "betas": "0.8, 0.95"})
     assert asked.betas == (0.8, 0.95)
     assert asked.settings().betas == (0.8, 0.95)
-    assert asked.hyperparameters().betas == Number("0.8 0.95", "set by the user; default: 0.9 0.98")
+    assert asked.hyperparameters().betas == Number("0.8 0.95", "command option; default: 0.9 0.98")
     same = checked(distill.Params, {"method": "ckd", "betas": "0.9, 0.98"})
     assert same.hyperparameters().betas == distill.Params(method="ckd").hyperparameters().betas
     assert words(asked) == ["distill", "--method", "ckd", "--betas", "0.8,0.95"]
