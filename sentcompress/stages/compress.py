@@ -6,7 +6,7 @@ Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
+from sentcompress.commands.run import Params as RunParams
+from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.planning import absolute, make_plan
 from sentcompress.compression.recipe import told, written_recipe
@@ -95,8 +97,11 @@ def _plan_and_run(
             reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else plan.told:  # the result of a dry run has them
         reporter.note(line)
-    overview = Overview(reporter, time.monotonic() + left)
-    outcome = _run_stages(plan, path, work, overview, dry_run=params.dry_run)
+    ends = time.monotonic() + left
+    pace = Pace(plan, path, work, ends, reporter)
+    outcome = _run_stages(
+        plan, path, work, Overview(reporter, ends), dry_run=params.dry_run, late=lambda step: pace.options(step.number)
+    )
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, plan.told, seconds)
@@ -105,10 +110,10 @@ def _plan_and_run(
     verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
     if verdict is None:
         reporter.warn(f"{path} does not end with a search of its export: there is no verdict")
-        return Result(name, path, plan.told, seconds)
+        return Result(name, path, pace.plan.told, seconds)
     if larger := verdict.larger_than(read_bytes(params.max_bytes)):
         reporter.warn(larger)
-    return Result(name, path, plan.told, seconds, verdict, _report(name, work, reporter))
+    return Result(name, path, pace.plan.told, seconds, verdict, _report(name, work, reporter))
 
 
 def _plan_there(path: Path) -> PlanFile | None:
@@ -121,13 +126,24 @@ def _plan_there(path: Path) -> PlanFile | None:
 
 
 def _run_stages(
-    plan: PlanFile, path: Path, work: WorkDirectory, reporter: Reporter, *, dry_run: bool = False, only: str = ""
+    plan: PlanFile,
+    path: Path,
+    work: WorkDirectory,
+    reporter: Reporter,
+    *,
+    dry_run: bool = False,
+    only: str = "",
+    late: Callable[[Any], Mapping[str, Any]] = lambda _: {},
 ) -> Any:
-    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again."""
+    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again.
+
+    Args:
+        late: see the stage `run`.
+    """
     again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
-    chosen = (only,) if only else ()
+    params = RunParams(recipe=path, dry_run=dry_run, settings=again, only=(only,) if only else ())
     try:
-        return _run("run", work, reporter, recipe=path, dry_run=dry_run, settings=again, only=chosen)
+        return find_command(params.command).load().run(params, work, reporter, late)
     except SentcompressError as error:
         # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
         hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
@@ -213,7 +229,8 @@ def _replan(
     seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
     made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
     again = set(made.references())
-    made = replace(made, replaced=[one for one in dict.fromkeys(replaced) if one not in again])
+    lost = [one for one in dict.fromkeys(replaced) if one not in again]
+    made = replace(made, replaced=lost, afterwards=plan.budget.afterwards + plan.budget.judged)
     _write(path, written_recipe(plan, made))
     return made
 

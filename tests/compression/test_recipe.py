@@ -31,7 +31,9 @@ ENCODING = ("eval-search", "fit-quantizer", "distill")
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0)
+    budget = Budget(
+        10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0
+    )
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
