@@ -15,6 +15,7 @@ from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
+from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.quantities import counted, told_bytes, told_time
 
@@ -278,11 +279,14 @@ def told_documents(facts: Mapping[str, Any]) -> str:
     if facts["logged_queries"]:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"
         held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
+    columns = ""
+    if facts.get("columns"):
+        columns = f" (each text in the columns {listed(facts['columns'])}; choose with `column`)"
     skipped = facts.get("skipped", {}).get("bad_lines", 0)
     bad = f"; skipped {counted(skipped, 'unreadable line or file', 'unreadable lines or files')}" if skipped else ""
     return (
-        f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{queries} to train on; {held_out} are held out for measuring{bad}"
+        f"Read {facts['documents']:,} documents{columns}: {facts['passages']:,} passages, {facts['titles']:,} titles "
+        f"and {queries} to train on; {held_out} are held out for measuring{bad}"
     )
 
 

@@ -61,12 +61,14 @@ class BadRecords:
         count: how many were.
         first: the message for the first of them.
         other_splits: rows that were left out because their column `split` names another one.
+        unasked: table -> its columns, where each of them was taken as a document and none had been asked for.
     """
 
     skip: bool | None = None
     count: int = 0
     first: str | None = field(default=None)
     other_splits: int = 0
+    unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
         """Count a bad line, or what else is bad.
