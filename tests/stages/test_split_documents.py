@@ -15,6 +15,7 @@ from beir import write_jsonl
 from interrupting import interrupted
 from listening import Listener
 
+from sentcompress.commands.options import keys_of
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
@@ -393,6 +394,17 @@ def test_columns_of_which_each_text_is_a_document_are_named(tmp_path: Path) -> N
     artifact, notes = told(folder, column=("question2",), force=True)
     assert (artifact.facts["documents"], notes) == (180, [])
     assert "columns" not in artifact.facts
+
+
+def test_a_column_split_counts_in_pairs_and_not_in_documents(tmp_path: Path) -> None:
+    generator = random.Random(4)
+    rows = [{"split": split} for split in ("train", "test") for _ in range(60)]
+    pairs = [{"sentence1": sentence(generator), "sentence2": sentence(generator), **row} for row in rows]
+    texts = [{"text": f"{sentence(generator)} {sentence(generator)}", **row} for row in rows]
+    assert run(tmp_path, write_jsonl(tmp_path / "pairs.jsonl", pairs), split="test").facts["documents"] == 120
+    assert run(tmp_path, write_jsonl(tmp_path / "texts.jsonl", texts), name="texts").facts["documents"] == 120
+    said = keys_of(Params)["split"].opt.help
+    assert said == "Split of a hub data set, or of a table of pairs with a column split."
 
 
 def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
