@@ -65,6 +65,21 @@ class Documents:
     text_as: str | None = None
     general: Sequence[str] = ()
 
+    def split_stage(self, name: str, seed: int) -> dict[str, Any]:
+        """The stage that reads them, a table of the recipe."""
+        split: dict[str, Any] = {"command": "split-documents", "inputs": list(self.inputs), "name": name}
+        if self.queries:
+            split["queries"] = list(self.queries)
+        if self.columns:
+            split["column"] = list(self.columns)
+        if self.id_column:
+            split["id-column"] = self.id_column
+        if self.skip_bad:
+            split["skip-bad"] = True
+        if self.text_as:
+            split["text-as"] = self.text_as
+        return {**split, "seed": seed}
+
     def training_texts(self, own: str) -> dict[str, Any]:
         """The options of `augment` for the texts to train on; `own` names those of the documents."""
         texts: dict[str, Any] = {"inputs": [own, *self.general]}
@@ -109,18 +124,7 @@ class CompressionPlan:
 
     def _data(self) -> Iterator[dict[str, Any]]:
         of = self.documents
-        split: dict[str, Any] = {"command": "split-documents", "inputs": list(of.inputs), "name": self.name}
-        if of.queries:
-            split["queries"] = list(of.queries)
-        if of.columns:
-            split["column"] = list(of.columns)
-        if of.id_column:
-            split["id-column"] = of.id_column
-        if of.skip_bad:
-            split["skip-bad"] = True
-        if of.text_as:
-            split["text-as"] = of.text_as
-        yield {**split, "seed": self.seed}
+        yield of.split_stage(self.name, self.seed)
         augment = {"command": "augment", **of.training_texts(f"documents/{self.name}"), "wordnet": 0}
         # By words, texts are sampled from everywhere in the documents.
         sampled = {"words": self.budget.words, "seed": self.seed} if self.budget.texts or of.general else {}

@@ -14,6 +14,8 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
+from sentcompress.commands.options import keys_of
+from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
@@ -21,7 +23,7 @@ from sentcompress.compression.planning import absolute, make_plan
 from sentcompress.compression.recipe import told, written_recipe
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError
+from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import artifact_at, find_model
 from sentcompress.models.names import meaning_of
@@ -35,8 +37,6 @@ from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
 
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
-# The options that split-documents depends on.
-READING = ("inputs", "queries", "column", "id_column", "text_as", "skip_bad", "seed")
 
 
 @dataclass(frozen=True)
@@ -210,15 +210,15 @@ def _replan(
                 "choose another `name`, or use `force` to replace the plan and its results",
             ),
         )
-    others = before is not None and any(before.request.get(key) != request[key] for key in READING)
+    force = params.force or _reads_otherwise(before, request)
     since = since or (before.since if before and before.seconds is None else "")
     replaced = before.references() if before else []
 
-    def split(options: Mapping[str, Any]) -> Artifact:
+    def split(stage: Mapping[str, Any]) -> Artifact:
         # If planning fails or is interrupted, another request can replace the documents that it read.
         if path.is_file() or not _has_documents(path.stem, work):
             _write(path, begun_plan(path.stem, request, since, replaced))
-        made: Artifact = _run("split-documents", work, reporter, **options, force=params.force or others)
+        made: Artifact = _run({**stage, "force": force}, work, reporter)
         return made
 
     try:
@@ -229,10 +229,16 @@ def _replan(
     seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
     made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
     again = set(made.references())
-    lost = [one for one in dict.fromkeys(replaced) if one not in again]
-    made = replace(made, replaced=lost, afterwards=plan.budget.afterwards + plan.budget.judged)
+    not_again = [one for one in dict.fromkeys(replaced) if one not in again]
+    made = replace(made, replaced=not_again, afterwards=plan.budget.afterwards + plan.budget.judged)
     _write(path, written_recipe(plan, made))
     return made
+
+
+def _reads_otherwise(before: PlanFile | None, request: Mapping[str, Any]) -> bool:
+    """Whether the plan that is there was made for other documents, or for the same ones read in another way."""
+    reading = {key.field for key in keys_of(find_command("split-documents").params).values()}
+    return before is not None and any(before.request.get(key) != request[key] for key in reading & request.keys())
 
 
 def _has_documents(name: str, work: WorkDirectory) -> bool:
@@ -247,13 +253,15 @@ def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
     if not is_installed("matplotlib"):
         reporter.note(f"no report is written: matplotlib is not installed (run: {installing('matplotlib')})")
         return None
-    return Path(_run("report", work, reporter, model=f"exports/{name}")["paths"]["report"])
+    return Path(_run({"command": "report", "model": f"exports/{name}"}, work, reporter)["paths"]["report"])
 
 
-def _run(command_name: str, work: WorkDirectory, reporter: Reporter, **options: Any) -> Any:
-    command = find_command(command_name)
-    options_of: Any = command.params
-    return command.run(options_of(**options), work, reporter)
+def _run(stage: Mapping[str, Any], work: WorkDirectory, reporter: Reporter) -> Any:
+    """Run a stage, given as a table of a recipe."""
+    command = find_command(stage["command"])
+    params, faults = build(command.params, {name: value for name, value in stage.items() if name != "command"})
+    raise_faults(faults, command.name)
+    return command.run(params, work, reporter)
 
 
 def _name(params: Params) -> str:
