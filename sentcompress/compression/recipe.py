@@ -154,6 +154,7 @@ class CompressionPlan:
         yield self._distill(start, self.budget.last, last)
         if not self.budget.rounds and (self.candidates[0].options or not self.candidates[0].published):
             return last  # its start is no model that the weights could be averaged with
+        # If the last training kept its start, this is the same model, whose vectors are then in the cache.
         mixed = f"{self.name}-mixed"
         yield {"command": "average", "inputs": [last, start["student"]], "weights": list(MIX), "name": mixed}
         yield from map(self._trial, (last, mixed))
