@@ -17,6 +17,7 @@ from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
+from sentcompress.corpora.text_files import told_skipped
 from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
@@ -288,7 +289,7 @@ def told_documents(facts: Mapping[str, Any]) -> str:
     if facts.get("columns"):
         columns = f" (each text in the columns {listed(facts['columns'])}; choose with `column`)"
     skipped = facts.get("skipped", {}).get("bad_lines", 0)
-    bad = f"; skipped {counted(skipped, 'unreadable line or file', 'unreadable lines or files')}" if skipped else ""
+    bad = f"; {told_skipped(skipped)}" if skipped else ""
     return (
         f"Read {facts['documents']:,} documents{columns}: {facts['passages']:,} passages, {facts['titles']:,} titles "
         f"and {queries} to train on; {held_out} are held out for measuring{bad}"

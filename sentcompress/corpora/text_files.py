@@ -85,8 +85,12 @@ class BadRecords:
 
     def told(self) -> str:
         """What was skipped, in words; for a count above zero."""
-        skipped = counted(self.count, "unreadable line or file", "unreadable lines or files")
-        return f"skipped {skipped}; the first: {self.first}"
+        return f"{told_skipped(self.count)}; the first: {self.first}"
+
+
+def told_skipped(count: int) -> str:
+    """The number of lines and files that were skipped because they cannot be read, in words."""
+    return f"skipped {counted(count, 'unreadable line or file', 'unreadable lines or files')}"
 
 
 class HeldText:
