@@ -6,6 +6,7 @@ from typing import Any
 
 from sentcompress.cli.line import Call
 from sentcompress.cli.terminal import say, say_wrapped
+from sentcompress.commands.spelling import spelled
 from sentcompress.plain_text import shell_word
 from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
@@ -27,7 +28,7 @@ def show(result: Result, call: Call) -> str | None:
     """The plan (dry run), or the verdict and where the model is."""
     if call.params.dry_run:
         for line in result.plan:
-            say_wrapped(line)
+            say_wrapped(spelled(line, type(call.params)))
         say(f"Plan: {result.recipe}")
         return "the same command without --dry-run"
     if result.verdict is None:

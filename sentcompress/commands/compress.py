@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import READ_NAME, IdColumn, Seed, SkipBad, TextAs, no_file
+from sentcompress.commands.shared import READ_NAME, IdColumn, Seed, SkipBad, TextAs, no_file, nothing_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,8 @@ class Params(Options):
             for one in (*self.inputs, *self.general_text)
             if one == "-" or Path(one).is_fifo()
         ]
-        faults += [f"{one}: no such file or folder" for one in self.inputs if _is_missing(one)]
-        faults += [f"`general_text` {one}: no such file or folder" for one in self.general_text if _is_missing(one)]
+        faults += [nothing_at(one) for one in self.inputs if _is_missing(one)]
+        faults += [nothing_at(one, "general_text") for one in self.general_text if _is_missing(one)]
         if self.dry_run and self.force:
             faults.append("`dry_run` replaces nothing, so it cannot be given with `force`; choose another `name`")
         faults += [fault for path in self.queries for fault in no_file("queries", path)]

@@ -240,6 +240,11 @@ def no_file(field: str, path: Path) -> list[str]:
     return [f"`{field}` {path} is a folder; name a file" if path.is_dir() else f"`{field}` {path}: no such file"]
 
 
+def nothing_at(path: str | Path, field: str = "") -> str:
+    """The fault of a path that does not exist; `field` is the option, if it is not the argument of the command."""
+    return f"`{field}` {path}: no such file or folder" if field else f"{path}: no such file or folder"
+
+
 def faults_of_inputs(params: Any) -> list[str]:
     """The faults of `inputs` of a command with Reading."""
     faults = [] if params.inputs else ["name at least one file, folder or data set, or - for standard input"]

@@ -39,6 +39,8 @@ class Params(Reading, Named):
     ] = 20_000
     seed: Seed = 0
     skip_bad: SkipBad = False
+    # Not of documents: those of all splits are searched.
+    split: Annotated[str, Opt("Split of a hub data set, or of a table of pairs with a column split.")] = "train"
 
     def faults(self) -> list[str]:
         missing = [fault for path in self.queries for fault in no_file("queries", path)]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from sentcompress.commands.options import Opt, keys_of
-from sentcompress.commands.shared import DEV_PASSAGES, LEAST_PASSAGES, Device, Hub, Named, Seed
+from sentcompress.commands.shared import DEV_PASSAGES, LEAST_PASSAGES, Device, Hub, Named, Seed, nothing_at
 
 # Without float16, which would need loss scaling.
 TRAINING_DTYPES = ("auto", "float32", "bfloat16")
@@ -218,7 +218,7 @@ class TrainingOptions(Hub, Named):
         if self.betas is not None and len(self.betas) != 2:
             faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
         if self.dev is not None and not names_documents(str(self.dev)) and not self.dev.exists():
-            faults.append(f"`dev` {self.dev}: no such file or folder")
+            faults.append(nothing_at(self.dev, "dev"))
         return faults
 
 

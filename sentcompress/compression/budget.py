@@ -13,8 +13,8 @@ from sentcompress.corpora.search_texts import DEV_WORDS
 EMBEDDING, SEARCHES, BENCH, RACE = 0.25, 0.12, 0.05, 0.01
 # Seconds of a stage besides its main work: loading, reading, tokenising, writing.
 STAGE = 3.0
-# Stages besides training and the searches of candidates: embedding, quantizer, export, its search, bench.
-OTHER_STAGES = 6
+# Stages besides training and the searches of candidates: reading and embedding; quantizer, export, its search, bench.
+FIRST_STAGES, LAST_STAGES = 2, 4
 # Seconds to fit number formats, and to export graphs and calibrate them.
 FITTING, EXPORTING = 15.0, 30.0
 # Of the training time, what the rounds before the last may take; and when there are any.
@@ -56,6 +56,7 @@ class Budget:
         benched: sentences of the benchmark.
         benching, racing: the most seconds that the benchmark may take, and that of each candidate.
         measuring: seconds that searches, number formats, export and benchmark take.
+        afterwards: seconds of these that are needed once the candidates of all rounds have been compared.
         tight: whether searches are among fewer passages than is usual at least, because the time is short.
         judged: seconds that the judged collection takes, besides all this.
     """
@@ -75,6 +76,7 @@ class Budget:
     benching: float
     racing: float
     measuring: float
+    afterwards: float
     tight: bool = False
     judged: float = 0.0
 
@@ -221,6 +223,7 @@ def _budget(
         benching=measured.benching,
         racing=RACE * seconds,
         measuring=measured.seconds,
+        afterwards=measured.afterwards,
         tight=measured.passages < min(FEWEST_SEARCHED, load.searched),
     )
 
@@ -240,13 +243,17 @@ def _between(least: float, usual: float, ease: float) -> float:
 
 @dataclass(frozen=True)
 class _Measuring:
-    """Passages to search among and to fit on, sentences and seconds of the benchmark; seconds of all measuring."""
+    """Passages to search among and to fit on, sentences and seconds of the benchmark; seconds of all measuring.
+
+    `afterwards` are those of them that come after the candidates have been compared.
+    """
 
     passages: int
     sample: int
     benched: int
     benching: float
     seconds: float
+    afterwards: float
 
 
 def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
@@ -265,7 +272,7 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     if ease < 1:  # of a small collection, all passages are searched
         passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
     raced = candidates if candidates > 1 else 0
-    stages = STAGE * (OTHER_STAGES + 2 * trials + raced + 4 * bool(candidates))
+    compared, last = STAGE * (2 * trials + raced), STAGE * (LAST_STAGES + 4 * bool(candidates))
     # The teacher and the export in torch, and the graph of the export.
     sentence = PASSES * (1 + 2 * student) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
@@ -276,10 +283,13 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
-    scored = min(passages, load.dev_passages) * (3 * trials + 4)
-    by_students = fitted + scored if candidates else fitted
-    work = (searches * searched + student * by_students) * passage + timed + racing
-    return _Measuring(passages, sample, benched, max(timed, BENCH * seconds), stages + FITTING + EXPORTING + work)
+    scored = student * min(passages, load.dev_passages) * passage
+    compared += 3 * trials * scored + racing
+    last += 4 * scored * bool(candidates) + (searches * searched + student * fitted) * passage + timed
+    last += FITTING + EXPORTING
+    return _Measuring(
+        passages, sample, benched, max(timed, BENCH * seconds), STAGE * FIRST_STAGES + compared + last, last
+    )
 
 
 def _needed(low: float, load: EmbeddingLoad) -> float:

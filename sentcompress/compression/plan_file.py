@@ -53,6 +53,7 @@ class PlanFile:
         stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
         documents, teacher: digests of what it was made for; empty if planning did not end.
         replaced: references of results of the plans that it replaced, which it makes no more.
+        afterwards: seconds that are reserved for what follows the last training; None if the plan does not say so.
     """
 
     request: Mapping[str, Any]
@@ -63,11 +64,12 @@ class PlanFile:
     documents: str = ""
     teacher: str = ""
     replaced: Sequence[str] = ()
+    afterwards: float | None = None
 
     @property
     def head(self) -> str:
         """The first line of the file."""
-        said = {name: getattr(self, name) for name in ("request", "seconds", "replaced", *_TEXTS)}
+        said = {name: getattr(self, name) for name in ("request", "seconds", "replaced", "afterwards", *_TEXTS)}
         # JSON escapes all control characters but this one, and TOML allows none in comments.
         return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
@@ -103,6 +105,19 @@ class PlanFile:
         """
         return max(0.0, (self.seconds or 0.0) - sum(self._used(one, work) for one in self.results()))
 
+    def last_training(self) -> Planned | None:
+        """The last stage that trains for a limited time."""
+        return next((one for one in reversed(list(self.results())) if one.trains), None)
+
+    def spare_seconds(self, last: Planned, left: float) -> float:
+        """Of the seconds that are left, those that neither the last training nor what follows it needs."""
+        return left - last.trains - self.afterwards if self.afterwards is not None else 0.0
+
+    def is_made_or_begun(self, one: Planned, work: WorkDirectory) -> bool:
+        """Whether other options of a stage would lose what it has made: it is finished, or interrupted."""
+        kept = self._made(one, work) if self.since else work.has(one.kind, one.name)
+        return bool(kept) or one.name in work.unfinished(one.kind)
+
     def _made(self, one: Planned, work: WorkDirectory) -> Artifact | None:
         """The result of a stage, if it is there, undamaged and not to be replaced."""
         found = work.find(one.kind, one.name) if work.has(one.kind, one.name) else None
@@ -133,18 +148,29 @@ def read_plan(path: Path) -> PlanFile | None:
         OSError: if the file cannot be read.
     """
     try:
-        first, *rest = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+    return parsed_plan(text)
+
+
+def parsed_plan(text: str) -> PlanFile | None:
+    """The plan in the text of a file; None if `compress` did not write it."""
+    try:
+        first, *rest = text.split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
         request, seconds = head["request"], head["seconds"]
         texts, replaced = {name: head[name] for name in _TEXTS}, head.get("replaced", [])
+        afterwards = head.get("afterwards")
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(request, dict) or not (seconds is None or _is_time(seconds)):
+    if not isinstance(request, dict) or not all(one is None or _is_time(one) for one in (seconds, afterwards)):
         return None
     if not isinstance(replaced, list) or not all(isinstance(text, str) for text in (*texts.values(), *replaced)):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
-    return PlanFile(request, seconds, told=told, stages=_stages("\n".join(rest)), replaced=replaced, **texts)
+    stages = _stages("\n".join(rest))
+    return PlanFile(request, seconds, told=told, stages=stages, replaced=replaced, afterwards=afterwards, **texts)
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:

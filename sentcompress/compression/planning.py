@@ -50,7 +50,7 @@ def make_plan(
 
     Args:
         name: of the plan.
-        split: runs `split-documents` with these options.
+        split: runs a stage, given as a table of the recipe: `split-documents`.
 
     Raises:
         UsageError: if no model fits the budget, or the time is too short; it names what would do.
@@ -88,11 +88,7 @@ def make_plan(
         text_as=params.text_as,
         general=[absolute(one) for one in params.general_text],
     )
-    asked: dict[str, Any] = {"inputs": tuple(documents.inputs), "name": name, "seed": params.seed}
-    asked |= {"skip_bad": params.skip_bad, "text_as": params.text_as, "id_column": params.id_column}
-    asked |= {"queries": tuple(map(Path, documents.queries))} if documents.queries else {}
-    asked |= {"column": tuple(documents.columns)} if documents.columns else {}
-    artifact = split(asked)
+    artifact = split(documents.split_stage(name, params.seed))
     load = measured_workload(artifact, encoder, reporter, started)
     load = load.with_more(GENERAL) if documents.general else load
     if not candidates[0].untrained:

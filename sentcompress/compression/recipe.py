@@ -15,7 +15,9 @@ from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
+from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
+from sentcompress.corpora.text_files import told_skipped
 from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
@@ -64,6 +66,21 @@ class Documents:
     text_as: str | None = None
     general: Sequence[str] = ()
 
+    def split_stage(self, name: str, seed: int) -> dict[str, Any]:
+        """The stage that reads them, a table of the recipe."""
+        split: dict[str, Any] = {"command": "split-documents", "inputs": list(self.inputs), "name": name}
+        if self.queries:
+            split["queries"] = list(self.queries)
+        if self.columns:
+            split["column"] = list(self.columns)
+        if self.id_column:
+            split["id-column"] = self.id_column
+        if self.skip_bad:
+            split["skip-bad"] = True
+        if self.text_as:
+            split["text-as"] = self.text_as
+        return {**split, "seed": seed}
+
     def training_texts(self, own: str) -> dict[str, Any]:
         """The options of `augment` for the texts to train on; `own` names those of the documents."""
         texts: dict[str, Any] = {"inputs": [own, *self.general]}
@@ -108,18 +125,7 @@ class CompressionPlan:
 
     def _data(self) -> Iterator[dict[str, Any]]:
         of = self.documents
-        split: dict[str, Any] = {"command": "split-documents", "inputs": list(of.inputs), "name": self.name}
-        if of.queries:
-            split["queries"] = list(of.queries)
-        if of.columns:
-            split["column"] = list(of.columns)
-        if of.id_column:
-            split["id-column"] = of.id_column
-        if of.skip_bad:
-            split["skip-bad"] = True
-        if of.text_as:
-            split["text-as"] = of.text_as
-        yield {**split, "seed": self.seed}
+        yield of.split_stage(self.name, self.seed)
         augment = {"command": "augment", **of.training_texts(f"documents/{self.name}"), "wordnet": 0}
         # By words, texts are sampled from everywhere in the documents.
         sampled = {"words": self.budget.words, "seed": self.seed} if self.budget.texts or of.general else {}
@@ -149,6 +155,7 @@ class CompressionPlan:
         yield self._distill(start, self.budget.last, last)
         if not self.budget.rounds and (self.candidates[0].options or not self.candidates[0].published):
             return last  # its start is no model that the weights could be averaged with
+        # If the last training kept its start, this is the same model, whose vectors are then in the cache.
         mixed = f"{self.name}-mixed"
         yield {"command": "average", "inputs": [last, start["student"]], "weights": list(MIX), "name": mixed}
         yield from map(self._trial, (last, mixed))
@@ -278,11 +285,14 @@ def told_documents(facts: Mapping[str, Any]) -> str:
     if facts["logged_queries"]:
         queries = f"{facts['queries']:,} queries (made from them, and your own)"
         held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
+    columns = ""
+    if facts.get("columns"):
+        columns = f" (each text in the columns {listed(facts['columns'])}; choose with `column`)"
     skipped = facts.get("skipped", {}).get("bad_lines", 0)
-    bad = f"; skipped {counted(skipped, 'unreadable line or file', 'unreadable lines or files')}" if skipped else ""
+    bad = f"; {told_skipped(skipped)}" if skipped else ""
     return (
-        f"Read {facts['documents']:,} documents: {facts['passages']:,} passages, {facts['titles']:,} titles and "
-        f"{queries} to train on; {held_out} are held out for measuring{bad}"
+        f"Read {facts['documents']:,} documents{columns}: {facts['passages']:,} passages, {facts['titles']:,} titles "
+        f"and {queries} to train on; {held_out} are held out for measuring{bad}"
     )
 
 

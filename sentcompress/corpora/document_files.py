@@ -220,7 +220,7 @@ def documents_of_rows(
 ) -> Iterator[Document]:
     """The documents of the rows of a table; the columns are chosen by the first row.
 
-    Rows of pairs and triplets give one document for each of their sentences.
+    Rows of pairs and triplets give one document for each of their sentences; `bad` keeps the columns.
 
     Raises:
         InputError: if a named column is missing, or no column is known to hold text.
@@ -230,6 +230,8 @@ def documents_of_rows(
         if layout is None:
             layout = find_layout(name, list(row), options.columns, None, joined=True)
             find_columns(name, [options.id_column] if options.id_column else [], list(row))
+            if not layout.document and len(layout.columns) > 1:
+                bad.unasked[name] = layout.columns
         try:
             yield from _of_row(f"{name}:{number}", row, layout, options)
         except BadRecordError as error:

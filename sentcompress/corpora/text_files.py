@@ -61,12 +61,14 @@ class BadRecords:
         count: how many were.
         first: the message for the first of them.
         other_splits: rows that were left out because their column `split` names another one.
+        unasked: table -> its columns, where each of them was taken as a document and none had been asked for.
     """
 
     skip: bool | None = None
     count: int = 0
     first: str | None = field(default=None)
     other_splits: int = 0
+    unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
         """Count a bad line, or what else is bad.
@@ -83,8 +85,12 @@ class BadRecords:
 
     def told(self) -> str:
         """What was skipped, in words; for a count above zero."""
-        skipped = counted(self.count, "unreadable line or file", "unreadable lines or files")
-        return f"skipped {skipped}; the first: {self.first}"
+        return f"{told_skipped(self.count)}; the first: {self.first}"
+
+
+def told_skipped(count: int) -> str:
+    """The number of lines and files that were skipped because they cannot be read, in words."""
+    return f"skipped {counted(count, 'unreadable line or file', 'unreadable lines or files')}"
 
 
 class HeldText:

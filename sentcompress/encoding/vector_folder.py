@@ -35,6 +35,7 @@ IDS_PATTERN = "ids-{:05d}.json"
 LOCK = ".lock"
 # Rows decoded at a time by the reader.
 BLOCK = 8192
+OTHER_FOLDER = "choose another `output`, or remove the folder"
 Vectors = npt.NDArray[np.float32]
 
 
@@ -118,9 +119,10 @@ def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] |
 
     Raises:
         UsageError: if it was made by a different request, or is unfinished.
+        InputError: if it is damaged.
     """
     said = _manifest(path, _as_written(asked))
-    if said is not None and not said.get("complete"):
+    if said is not None and not said["complete"]:
         raise UsageError(
             f"encode: an unfinished {path} was begun without shards", "finish it without `shard`, or remove the folder"
         )
@@ -128,10 +130,11 @@ def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] |
 
 
 def _manifest(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The manifest of a folder; None if there is none.
+    """The manifest of a folder; None if there is none. It says whether it is `complete`, and is then sound.
 
     Raises:
         UsageError: if it was made by a different request.
+        InputError: if it is damaged.
     """
     said = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
     if said is None:
@@ -140,8 +143,11 @@ def _manifest(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if changed:
         raise UsageError(
             f"encode: {path} holds vectors of another request (different: {', '.join(changed)})",
-            "choose another `output`, or remove the folder",
+            OTHER_FOLDER,
         )
+    complete = said.get("complete")
+    if not isinstance(complete, bool) or (complete and not _is_sound(said)):
+        raise InputError(f"{path / MANIFEST} is damaged", OTHER_FOLDER)
     return dict(said)
 
 
@@ -157,7 +163,7 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         asked: everything that the bytes of the vectors depend on.
 
     Raises:
-        InputError: if the folder holds other files.
+        InputError: if the folder holds other files, or its manifest is damaged.
         UsageError: if it holds vectors of a different request.
         BusyError: if another process is writing it.
     """
@@ -182,9 +188,7 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
 
 def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
     """Whether a complete folder still has its files; missing ones are made again."""
-    files = said.get("files")
-    count = len(files) if isinstance(files, list) else 0
-    return count > 0 and all(_has(path, number) for number in range(count))
+    return bool(said["files"]) and all(_has(path, number) for number in range(len(said["files"])))
 
 
 def _has(path: Path, number: int) -> bool:

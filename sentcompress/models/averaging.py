@@ -45,6 +45,8 @@ def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence
             tensors = [state[name].double() for state in states]
             if name != TOKEN_WEIGHTS:  # not trained, and large compared with a small model's weights
                 products += torch.stack([_products(tensors[0], tensor) for tensor in tensors], dim=1)
+            if all(torch.equal(tensors[0], tensor) for tensor in tensors[1:]):
+                continue  # with the signs of zeros, so that an average of copies has their digest
             mean = sum((share * tensor for share, tensor in zip(shares, tensors, strict=True)), torch.zeros(()))
             # Negative shares could make the weight of a token negative.
             states[0][name].copy_(mean.clamp(min=LEAST) if name == TOKEN_WEIGHTS else mean)

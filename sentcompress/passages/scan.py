@@ -30,7 +30,7 @@ PASSAGES_PER_SECTION = 4
 class ScanCounts:
     """What was read. `function_words` of the `words_looked_at` are English function words; numbers are not counted.
 
-    `foreign` documents have a share of them below LEAST_ENGLISH.
+    `foreign` documents have a share of them below LEAST_ENGLISH. `unasked` is that of `BadRecords`.
     """
 
     documents: int = 0
@@ -41,11 +41,17 @@ class ScanCounts:
     words_looked_at: int = 0
     foreign: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    unasked: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def english(self) -> float:
         """The share of English function words; 0.35 to 0.5 in English prose, below 0.05 in most other languages."""
         return self.function_words / max(1, self.words_looked_at)
+
+    @property
+    def unasked_columns(self) -> list[str]:
+        """The columns of `unasked`, each once."""
+        return list(dict.fromkeys(column for columns in self.unasked.values() for column in columns))
 
 
 @dataclass(frozen=True)

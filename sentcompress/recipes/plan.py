@@ -37,6 +37,13 @@ class Step:
     def label(self) -> str:
         return f"stage {self.number} ({self.command})"
 
+    def with_options(self, options: Mapping[str, Any]) -> Step:
+        """The step with some of its options changed."""
+        if not options:
+            return self
+        params = replace(self.params, **options)
+        return replace(self, params=params, words=tuple(words(params, in_full=True)))
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -244,7 +244,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         shutil.rmtree(build.path)
         raise
     if bad.count:
-        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
+        reporter.warn(bad.told())
     if bad.other_splits:
         reporter.note(
             f"left out {counted(bad.other_splits, 'row')} whose column split is not {params.split} (`split` chooses)"

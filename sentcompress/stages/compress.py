@@ -6,7 +6,7 @@ Plans, writes the plan as a recipe, and runs it: every step is an ordinary stage
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +14,16 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
+from sentcompress.commands.options import keys_of
+from sentcompress.commands.parsing import build
+from sentcompress.commands.run import Params as RunParams
+from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.planning import absolute, make_plan
 from sentcompress.compression.recipe import told, written_recipe
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError
+from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import artifact_at, find_model
 from sentcompress.models.names import meaning_of
@@ -33,8 +37,6 @@ from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
 
 COMMAND = Params.command
 FRESH = "all stages are up to date: nothing was run (`force` to rerun)"
-# The options that split-documents depends on.
-READING = ("inputs", "queries", "column", "id_column", "text_as", "skip_bad", "seed")
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,11 @@ def _plan_and_run(
             reporter.note(f"the plan is {path}")
     for line in () if params.dry_run else plan.told:  # the result of a dry run has them
         reporter.note(line)
-    overview = Overview(reporter, time.monotonic() + left)
-    outcome = _run_stages(plan, path, work, overview, dry_run=params.dry_run)
+    ends = time.monotonic() + left
+    pace = Pace(plan, path, work, ends, reporter)
+    outcome = _run_stages(
+        plan, path, work, Overview(reporter, ends), dry_run=params.dry_run, late=lambda step: pace.options(step.number)
+    )
     seconds = time.monotonic() - started
     if params.dry_run:
         return Result(name, path, plan.told, seconds)
@@ -105,10 +110,10 @@ def _plan_and_run(
     verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
     if verdict is None:
         reporter.warn(f"{path} does not end with a search of its export: there is no verdict")
-        return Result(name, path, plan.told, seconds)
+        return Result(name, path, pace.plan.told, seconds)
     if larger := verdict.larger_than(read_bytes(params.max_bytes)):
         reporter.warn(larger)
-    return Result(name, path, plan.told, seconds, verdict, _report(name, work, reporter))
+    return Result(name, path, pace.plan.told, seconds, verdict, _report(name, work, reporter))
 
 
 def _plan_there(path: Path) -> PlanFile | None:
@@ -121,13 +126,24 @@ def _plan_there(path: Path) -> PlanFile | None:
 
 
 def _run_stages(
-    plan: PlanFile, path: Path, work: WorkDirectory, reporter: Reporter, *, dry_run: bool = False, only: str = ""
+    plan: PlanFile,
+    path: Path,
+    work: WorkDirectory,
+    reporter: Reporter,
+    *,
+    dry_run: bool = False,
+    only: str = "",
+    late: Callable[[Any], Mapping[str, Any]] = lambda _: {},
 ) -> Any:
-    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again."""
+    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again.
+
+    Args:
+        late: see the stage `run`.
+    """
     again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
-    chosen = (only,) if only else ()
+    params = RunParams(recipe=path, dry_run=dry_run, settings=again, only=(only,) if only else ())
     try:
-        return _run("run", work, reporter, recipe=path, dry_run=dry_run, settings=again, only=chosen)
+        return find_command(params.command).load().run(params, work, reporter, late)
     except SentcompressError as error:
         # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
         hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
@@ -194,15 +210,15 @@ def _replan(
                 "choose another `name`, or use `force` to replace the plan and its results",
             ),
         )
-    others = before is not None and any(before.request.get(key) != request[key] for key in READING)
+    force = params.force or _reads_otherwise(before, request)
     since = since or (before.since if before and before.seconds is None else "")
     replaced = before.references() if before else []
 
-    def split(options: Mapping[str, Any]) -> Artifact:
+    def split(stage: Mapping[str, Any]) -> Artifact:
         # If planning fails or is interrupted, another request can replace the documents that it read.
         if path.is_file() or not _has_documents(path.stem, work):
             _write(path, begun_plan(path.stem, request, since, replaced))
-        made: Artifact = _run("split-documents", work, reporter, **options, force=params.force or others)
+        made: Artifact = _run({**stage, "force": force}, work, reporter)
         return made
 
     try:
@@ -213,9 +229,16 @@ def _replan(
     seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
     made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
     again = set(made.references())
-    made = replace(made, replaced=[one for one in dict.fromkeys(replaced) if one not in again])
+    not_again = [one for one in dict.fromkeys(replaced) if one not in again]
+    made = replace(made, replaced=not_again, afterwards=plan.budget.afterwards + plan.budget.judged)
     _write(path, written_recipe(plan, made))
     return made
+
+
+def _reads_otherwise(before: PlanFile | None, request: Mapping[str, Any]) -> bool:
+    """Whether the plan that is there was made for other documents, or for the same ones read in another way."""
+    reading = {key.field for key in keys_of(find_command("split-documents").params).values()}
+    return before is not None and any(before.request.get(key) != request[key] for key in reading & request.keys())
 
 
 def _has_documents(name: str, work: WorkDirectory) -> bool:
@@ -230,13 +253,15 @@ def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
     if not is_installed("matplotlib"):
         reporter.note(f"no report is written: matplotlib is not installed (run: {installing('matplotlib')})")
         return None
-    return Path(_run("report", work, reporter, model=f"exports/{name}")["paths"]["report"])
+    return Path(_run({"command": "report", "model": f"exports/{name}"}, work, reporter)["paths"]["report"])
 
 
-def _run(command_name: str, work: WorkDirectory, reporter: Reporter, **options: Any) -> Any:
-    command = find_command(command_name)
-    options_of: Any = command.params
-    return command.run(options_of(**options), work, reporter)
+def _run(stage: Mapping[str, Any], work: WorkDirectory, reporter: Reporter) -> Any:
+    """Run a stage, given as a table of a recipe."""
+    command = find_command(stage["command"])
+    params, faults = build(command.params, {name: value for name, value in stage.items() if name != "command"})
+    raise_faults(faults, command.name)
+    return command.run(params, work, reporter)
 
 
 def _name(params: Params) -> str:

@@ -31,7 +31,6 @@ from sentcompress.models.catalog import typed_name
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantities import counted
 from sentcompress.store import (
     Artifact,
     Request,
@@ -170,7 +169,7 @@ def _evaluate(
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
     if bad.count:
-        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}")
+        reporter.warn(bad.told())
     embedded, tokens = _embed(params, models, sample.texts, reporter)
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:

@@ -235,7 +235,7 @@ class _Mining:
                 gather_texts(self.params.corpus, gatherer, bad)
             gathered = gatherer.finish()
         if bad.count:
-            self.reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
+            self.reporter.warn(bad.told())
         for reason, pairs in gathered.left_out.items():
             self.reporter.warn(f"dropped {counted(pairs, 'pair')}: {reason.replace('_', ' ')}")
         if gathered.corpus <= (count := self.params.negatives):

@@ -6,7 +6,7 @@ Params with `check`, and `run`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,8 +97,16 @@ def plan(params: Params, work: WorkDirectory) -> Plan:
     return found
 
 
-def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Outcome:
+def run(
+    params: Params,
+    work: WorkDirectory,
+    reporter: Reporter = LOGGED,
+    late: Callable[[Step], Mapping[str, Any]] = lambda _: {},
+) -> Outcome:
     """Run the stages in order; each stage that is up to date is skipped. With `dry_run`, nothing is run.
+
+    Args:
+        late: the options of a stage, by field, that are known only when it is about to run.
 
     Raises:
         InputError: if the recipe cannot be read, or a package, model or data set that it needs is missing; it lists
@@ -132,7 +140,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Out
             number = "" if step.number == place else f" (number {step.number} of the recipe)"
             doing = find_command(step.command).doing
             reporter.step(f"stage {place} of {len(chosen)}{number}: sentcompress {step.command} ({doing})")
-            done.append(_run(step, params, within, reporter))
+            done.append(_run(step.with_options(late(step)), params, within, reporter))
             artifact = done[-1].artifact
         else:
             continue

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from sentcompress.commands.split_documents import Params
+from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.inputs import Input, open_inputs
 from sentcompress.corpora.readers import ReadOptions
@@ -82,6 +83,7 @@ class _Splitting:
             # A partial build is useless: with a fixed input, the request differs.
             shutil.rmtree(self.build.path)
             raise
+        self._tell_columns(scanned)
         self._tell_language(scanned)
         counts = self._write(choice, bool(why_section), scanned, log)
         self._tell(counts, why_section)
@@ -103,6 +105,7 @@ class _Splitting:
         with self.build.write(_FREQUENCIES) as path:
             frequencies.save(path)
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
+        counts.unasked = {name: list(columns) for name, columns in bad.unasked.items()}
         if bad.count:
             self.reporter.warn(bad.told())
         with self.build.write(_SCANNED) as path:
@@ -137,6 +140,15 @@ class _Splitting:
             else:
                 break
         return choice, why_section
+
+    def _tell_columns(self, scanned: ScanCounts) -> None:
+        if scanned.unasked:
+            first, *others = scanned.unasked
+            files = f"{first} and {counted(len(others), 'other table')}" if others else first
+            self.reporter.note(
+                f"{files}: each text in the columns {listed(scanned.unasked_columns)} is a document of its own; name "
+                "the columns to take with `column`"
+            )
 
     def _tell_language(self, scanned: ScanCounts) -> None:
         if scanned.english < LEAST_ENGLISH:
@@ -200,6 +212,7 @@ class _Splitting:
             "words": scanned.words,
             "english": round(scanned.english, 4),
             "repeated_ids": counts.repeated_ids,
+            **({"columns": scanned.unasked_columns} if scanned.unasked else {}),
             "logged_queries": log.count if log else 0,
             "held_out_logged_queries": log.held if log else 0,
             "skipped": {reason: count for reason, count in skipped.items() if count},

@@ -20,7 +20,6 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder, load_pooled, model_size
 from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantities import counted
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE, pad_id
@@ -76,7 +75,7 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
     bad = BadRecords(params.skip_bad)
     tally = write_originals(inputs, lambda name: build.write(f"{TABLE}/{name}"), Limits(), bad, reporter)
     if bad.count:
-        reporter.warn(f"skipped {counted(bad.count, 'unreadable line')}; the first: {bad.first}")
+        reporter.warn(bad.told())
     if not tally.triplets:
         raise InputError(
             f"{', '.join(params.triplets)}: no triplets",

@@ -29,6 +29,8 @@ HELD_OUT_BATCH = 64
 HELD_OUT = 2000
 HELD_OUT_SHARE = 0.02
 LEAST = 10
+# How far two scores of the same weights may differ, possibly on two machines, unless rounding can swap ranks.
+SLACK = 0.05
 
 
 def score_of(dev: Dev, vectors: Embed, device: torch.device) -> float:
@@ -44,6 +46,10 @@ class Dev(Protocol):
     def protocol(self) -> str:
         """What the score measures, in words."""
 
+    @property
+    def slack(self) -> float:
+        """How far two scores of the same weights may differ."""
+
     def score(self, vectors: Embed, device: torch.device) -> float:
         """The score of a function from token ids and mask, [B, T] each, to vectors [B, K]; NaN if undefined."""
 
@@ -52,6 +58,7 @@ class _Elsewhere:
     """Stands for a dev score that another rank computes."""
 
     protocol = "computed by rank 0"
+    slack = SLACK
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         raise NotImplementedError(self.protocol)
@@ -76,6 +83,7 @@ class StsDev:
     gold: npt.NDArray[np.float64]
     pad: int
     protocol: str
+    slack: float = SLACK
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         found = encode_tokens(self.tokens, self.pad, vectors, device)
@@ -97,6 +105,7 @@ class HeldOutDev:
     batches: Sequence[Batch]
     target: Callable[[Tensor], Tensor]
     protocol: str
+    slack: float = SLACK
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         total, count = 0.0, 0
@@ -122,6 +131,7 @@ class AgreementDev:
 
     batches: Sequence[Batch]
     protocol: str
+    slack: float = SLACK
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         found, wanted = [], []

@@ -31,7 +31,7 @@ class RetrievalDev:
     Attributes:
         queries, documents: token ids of each.
         relevant: for each query, the places of its relevant documents.
-        slack: difference between two scores of the same weights: rounding can swap the ranks of near ties.
+        slack: how far two scores of the same weights may differ: rounding can swap the ranks of near ties.
     """
 
     queries: Sequence[Sequence[int]]

@@ -43,7 +43,7 @@ class SearchDev:
         queries: token ids of each.
         passages: token ids of each; or the teacher's vectors, [n, dim] float32, which are then searched.
         gold: the teacher's own search.
-        slack: difference between two scores of the same weights: rounding can swap the ranks of near ties.
+        slack: how far two scores of the same weights may differ: rounding can swap the ranks of near ties.
     """
 
     queries: Sequence[Sequence[int]]

@@ -23,9 +23,6 @@ from sentcompress.training.optimizer import RunningMean
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
 
-# Tolerance between two dev scores of the same weights, possibly on two machines.
-ELSEWHERE = 0.05
-
 
 @dataclass(kw_only=True)
 class Selection:
@@ -127,9 +124,7 @@ class Selection:
             scored, selected = Watch(self._vectors), self.progress.best_score
             with self.reporter.phase("scoring the best weights again"):
                 score = score_of(self.dev, scored, self.device)
-            # A score of ranks jumps where a number only rounds differently.
-            slack = max(ELSEWHERE, float(getattr(self.dev, "slack", 0.0)))
-            if selected is not None and not at_most(abs(score - selected), slack):
+            if selected is not None and not at_most(abs(score - selected), self.dev.slack):
                 raise TrainingError(
                     f"the weights selected with a dev score of {selected:.6f} now score {score:.6f}",
                     "train again with `force`, on one kind of machine and with the same libraries throughout",

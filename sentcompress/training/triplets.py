@@ -24,7 +24,7 @@ from sentcompress.training.batches import (
     collate_triplets,
     random_cuts,
 )
-from sentcompress.training.dev import HELD_OUT_SHARE, Dev, Embed, encode_tokens
+from sentcompress.training.dev import HELD_OUT_SHARE, SLACK, Dev, Embed, encode_tokens
 from sentcompress.training.settings import Settings
 
 HELD_OUT = 1000
@@ -144,8 +144,8 @@ class TripletDev:
 
     @property
     def slack(self) -> float:
-        """Difference between two scores of the same weights, for `selection`."""
-        return 100 * FLIPPED / len(self.places)
+        """How far two scores of the same weights may differ: rounding can decide some of the anchors."""
+        return max(SLACK, 100 * FLIPPED / len(self.places))
 
     @property
     def protocol(self) -> str:

@@ -35,9 +35,14 @@ def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytes
 
 
 def test_without_a_verdict_only_the_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    result = Result("docs", Path("w/plans/docs.toml"), ["60 s: encode all texts with the teacher"], 300.0)
+    plan = ["Read 2 documents (choose with `column`)", "60 s: encode all texts with the teacher"]
+    result = Result("docs", Path("w/plans/docs.toml"), plan, 300.0)
     dry, edited = (Call(Params(inputs=("docs/",), dry_run=dry), Path("w")) for dry in (True, False))
     assert compress.show(result, dry) == "the same command without --dry-run"
-    assert capsys.readouterr().out.splitlines() == [*result.plan, "Plan: w/plans/docs.toml"]
+    assert capsys.readouterr().out.splitlines() == [
+        "Read 2 documents (choose with --column)",
+        plan[1],
+        "Plan: w/plans/docs.toml",
+    ]
     assert compress.show(result, edited) == "sentcompress report --work w"
     assert capsys.readouterr().out == "Plan: w/plans/docs.toml, run in 5 min\n"

@@ -31,7 +31,9 @@ ENCODING = ("eval-search", "fit-quantizer", "distill")
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0)
+    budget = Budget(
+        10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0
+    )
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
@@ -224,6 +226,10 @@ def test_a_plan_begins_with_what_was_read() -> None:
     assert skipped.endswith("held out for measuring; skipped 3 unreadable lines or files"), "also when it is resumed"
     logged = told_documents({**facts, "held_out_by": "document", "logged_queries": 900, "held_out_logged_queries": 90})
     assert "8,000 queries (made from them, and your own) to train on; 60 documents and 90 of your 900 queries" in logged
+    pairs = told_documents({**facts, "held_out_by": "document", "columns": ["question1", "question2"]})
+    assert pairs.startswith(
+        "Read 1,200 documents (each text in the columns question1, question2; choose with `column`): 4,000 passages, "
+    )
 
 
 def test_a_kept_index_has_no_vectors_to_store() -> None:

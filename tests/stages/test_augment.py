@@ -311,6 +311,15 @@ def test_a_failed_read_leaves_nothing_and_loses_nothing(tmp_path: Path, nli: Pat
     assert run(tmp_path, broken, skip_bad=True, force=True).facts["skipped"] == {"bad_lines": 1}
 
 
+def test_a_file_of_a_folder_that_is_skipped_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("fine\n")
+    (folder / "picture.txt").write_bytes(b"\x00\x01\xff" * 100)
+    with pytest.warns(UserWarning, match=r"skipped 1 unreadable line or file; the first: .*picture\.txt is a binary"):
+        run(tmp_path, folder, skip_bad=True)
+
+
 def test_half_a_character_is_a_bad_record(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "fine"}\n{"text": "bad \\ud800"}\n')
     with pytest.raises(InputError, match="record 2"):

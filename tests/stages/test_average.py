@@ -72,6 +72,20 @@ def test_a_model_with_itself_is_itself(tmp_path: Path, models: tuple[Path, Path,
     assert artifact.facts["weights_cosine"] == pytest.approx(1)
 
 
+def test_an_average_of_copies_has_their_digest(tmp_path: Path, models: tuple[Path, Path, Path]) -> None:
+    """So its vectors are in the cache when it is evaluated: `compress` averages a student with the start it kept."""
+    start = load_model(models[0])
+    with torch.no_grad():
+        next(iter(start.parameters()))[0] = -0.0
+    save_encoder(start, tmp_path / "signed")
+    work = WorkDirectory(tmp_path / "work")
+    student = run(Params(inputs=(str(tmp_path / "signed"),) * 2, weights=(0.75, 0.25)), work)
+    found = load_model(student.path / "model").state_dict()
+    assert all(torch.equal(found[name].signbit(), value.signbit()) for name, value in start.state_dict().items())
+    copy = run(Params(inputs=(student.name, str(tmp_path / "signed")), weights=(0.75, 0.25), name="copy"), work)
+    assert copy.digest == student.digest
+
+
 def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
     work = make_work(tmp_path / "work", tiny_model, sentences)
     numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "warmup_steps": 0, "device": "cpu"}

@@ -19,9 +19,12 @@ from listening import Listener
 from tiny_models import make_roberta, make_tiny_model
 from tracing import traced_once
 
+from sentcompress.commands import find_command
+from sentcompress.commands.run import Params as RunParams
 from sentcompress.compression import budget, planning
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.plan_file import read_plan
+from sentcompress.compression.recipe import TRAINING
 from sentcompress.compression.shapes import TeacherSize
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
@@ -218,6 +221,41 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
     assert "--keep-index" in work.get("students", "docs-last").manifest["line"], "its checkpoints are chosen for it"
     assert (Path(result.verdict.export) / "router" / "router_config.json").is_file()
     assert not work.names("quantizers")
+
+
+def test_time_that_the_encoding_did_not_need_goes_to_the_last_training(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The teacher was slow when it was measured: 190 seconds are planned for what takes one."""
+    slow = EmbeddingLoad(475, 7000, 9500, 50.0, 1e5, 100, 0.1)
+    monkeypatch.setattr(planning, "measured_workload", lambda *_: slow)
+    monkeypatch.setattr(budget, "FOR_ROUNDS", 1e9)
+    monkeypatch.setitem(TRAINING, "epochs", 2)  # type: ignore[index]
+    work = WorkDirectory(tmp_path / "work")
+    teacher = make_tiny_model(tmp_path / "teacher", layers=2)
+    params = asked(documents, teacher, max_bytes="81kB", time="10m")
+
+    def minutes() -> float:
+        plan = read_plan(work.path / "plans" / "docs.toml")
+        last = plan.last_training() if plan else None
+        assert last is not None
+        return last.trains / 60
+
+    as_far_as("augment.run", params, work)
+    planned = minutes()
+    as_far_as("distill.train", params, work)  # before there is anything to resume
+    given = minutes()
+    assert planned + 2 < given < planned + 3.2
+    notes = Listener()
+    result = run(params, work, notes)
+    assert minutes() == given
+    assert work.get("students", "docs-last").parameters["max_minutes"] == given
+    assert result.plan[-1].endswith("more to train: the stages before took less time than planned")
+    again = Listener()
+    assert run(params, work, again).plan == result.plan
+    assert compress.FRESH in again.notes
+    outcome = find_command("run").load().run(RunParams(recipe=result.recipe), work, Reporter())
+    assert all(one.fresh for one in outcome.done)
 
 
 def test_files_that_are_missing_are_told_with_their_option(tmp_path: Path, documents: Path) -> None:

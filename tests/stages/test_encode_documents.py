@@ -378,6 +378,22 @@ def test_a_manifest_with_anything_in_it_is_an_error_and_no_traceback(
         sentcompress.read_vectors(out).to_array()
 
 
+@pytest.mark.parametrize("change", [{"complete": None}, {"complete": "yes"}, {"rows": None}, {"files": [1]}])
+@pytest.mark.parametrize("shard", [None, "1/2"])
+def test_an_edited_manifest_is_no_traceback_when_the_folder_is_written_again(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, change: dict[str, object], shard: str | None
+) -> None:
+    """None removes the key."""
+    out, rows = tmp_path / "vectors", jsonl(tmp_path / "a.jsonl", ROWS[:3])
+    encode(work, tiny_model, rows, out)
+    manifest = json.loads((out / "manifest.json").read_text()) | change
+    left = {key: value for key, value in manifest.items() if value is not None or key not in change}
+    (out / "manifest.json").write_text(json.dumps(left))
+    with pytest.raises(InputError, match=r"manifest\.json is damaged") as raised:
+        encode(work, tiny_model, rows, out, shard=shard)
+    assert raised.value.hint == "choose another `output`, or remove the folder"
+
+
 def test_arrays_that_were_put_in_with_their_digests(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     out = tmp_path / "vectors"
     encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), out)

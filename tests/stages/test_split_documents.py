@@ -15,6 +15,7 @@ from beir import write_jsonl
 from interrupting import interrupted
 from listening import Listener
 
+from sentcompress.commands.options import keys_of
 from sentcompress.corpora.documents_artifact import CORPUS, PARTS, QUERIES, TRAIN
 from sentcompress.corpora.search_texts import documents_source
 from sentcompress.errors import InputError, MissingArtifactError, SentcompressError, UsageError
@@ -367,6 +368,43 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column 'boddy'") as caught:
         run(tmp_path, path, column=("boddy",), name="typo")
     assert "did you mean body?" in str(caught.value.hint)
+
+
+def test_columns_of_which_each_text_is_a_document_are_named(tmp_path: Path) -> None:
+    """Of a table of pairs, both columns would be taken without a word; as many as are wanted can be chosen."""
+    generator = random.Random(3)
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for name in ("one", "two"):
+        pairs = [{"question1": sentence(generator), "question2": sentence(generator)} for _ in range(90)]
+        write_jsonl(folder / f"{name}.jsonl", pairs)
+
+    def told(path: Path, **options: Any) -> tuple[Artifact, list[str]]:
+        listener, work = Listener(), WorkDirectory(tmp_path / "work")
+        artifact = split_documents.run(Params(inputs=(str(path),), name=path.stem, **options), work, listener)
+        return artifact, [note for note in listener.notes if "column" in note]
+
+    say = (
+        "each text in the columns question1, question2 is a document of its own; name the columns to take with `column`"
+    )
+    artifact, notes = told(folder / "one.jsonl")
+    assert notes == [f"{folder / 'one.jsonl'}: {say}"]
+    assert (artifact.facts["documents"], artifact.facts["columns"]) == (180, ["question1", "question2"])
+    assert told(folder)[1] == [f"{folder / 'one.jsonl'} and 1 other table: {say}"]
+    artifact, notes = told(folder, column=("question2",), force=True)
+    assert (artifact.facts["documents"], notes) == (180, [])
+    assert "columns" not in artifact.facts
+
+
+def test_a_column_split_counts_in_pairs_and_not_in_documents(tmp_path: Path) -> None:
+    generator = random.Random(4)
+    rows = [{"split": split} for split in ("train", "test") for _ in range(60)]
+    pairs = [{"sentence1": sentence(generator), "sentence2": sentence(generator), **row} for row in rows]
+    texts = [{"text": f"{sentence(generator)} {sentence(generator)}", **row} for row in rows]
+    assert run(tmp_path, write_jsonl(tmp_path / "pairs.jsonl", pairs), split="test").facts["documents"] == 120
+    assert run(tmp_path, write_jsonl(tmp_path / "texts.jsonl", texts), name="texts").facts["documents"] == 120
+    said = keys_of(Params)["split"].opt.help
+    assert said == "Split of a hub data set, or of a table of pairs with a column split."
 
 
 def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ import torch
 from number_words import TABLE, mean, tokenize
 from scipy.stats import pearsonr, spearmanr
 
+from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.training.batches import Batch
 from sentcompress.training.dev import LOWEST, AgreementDev, HeldOutDev, held_out_dev, hold_out, score_of, sts_dev
+from sentcompress.training.retrieval_dev import RetrievalDev
+from sentcompress.training.search_dev import SearchDev
+from sentcompress.training.triplets import TripletDev
 
 CPU = torch.device("cpu")
 
@@ -48,12 +52,20 @@ def test_one_sentence_without_a_vector_leaves_no_score() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_score_that_is_not_a_number_is_the_lowest(value: float) -> None:
     class Broken:
-        protocol = "broken"
+        protocol, slack = "broken", 0.0
 
         def score(self, vectors: object, device: torch.device) -> float:
             return value
 
     assert score_of(Broken(), mean, CPU) == LOWEST
+
+
+def test_every_score_says_how_far_it_may_differ_for_the_same_weights() -> None:
+    smooth = (sts_dev(["1"], ["2"], [1.0], tokenize, 0), HeldOutDev([], mean, ""), AgreementDev([], ""))
+    of_ranks = (RetrievalDev([], [], [], 0, ""), SearchDev([], [], GoldRanking([], 0, 10), 0, ""))
+    assert [dev.slack for dev in (*smooth, *of_ranks)] == [0.05, 0.05, 0.05, 0.5, 0.5]
+    # Of three anchors in 400, and of so many that the differences of two machines are larger.
+    assert [TripletDev([], np.zeros((count, 3), int), 0).slack for count in (400, 30_000)] == [0.75, 0.05]
 
 
 def test_held_out_is_the_mean_cosine_to_the_target() -> None:

@@ -1,0 +1,75 @@
+"""A plan while it runs: its last training gets the time that the stages before it did not use.
+
+The teacher's speed is measured when the plan is made, and the machine can be quieter later. The file of the plan is
+changed, and not only the stage that runs: it stays what was run, so that a later run finds the result up to date.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sentcompress.compression.plan_file import PlanFile, Planned, parsed_plan
+from sentcompress.progress import Reporter
+from sentcompress.quantities import told_time
+from sentcompress.store import WorkDirectory
+from sentcompress.store.atomic import written
+
+# Seconds; less is no reason to change a plan.
+LEAST_SPARE = 15.0
+_STAGE, _MINUTES = "[[stage]]", re.compile(r"\s*max-minutes\s*=")
+
+
+class Pace:
+    """A plan and the time when it should be done.
+
+    Args:
+        path: of its file.
+        ends: the time, by `time.monotonic()`.
+    """
+
+    def __init__(self, plan: PlanFile, path: Path, work: WorkDirectory, ends: float, reporter: Reporter) -> None:
+        self.plan = plan
+        self._path, self._work, self._ends, self._reporter = path, work, ends, reporter
+
+    def options(self, number: int) -> dict[str, Any]:
+        """The options to change of the stage that is about to run; the plan is changed before they are returned."""
+        last = self.plan.last_training()
+        if last is None or last.number != number or self.plan.is_made_or_begun(last, self._work):
+            return {}
+        spare = self.plan.spare_seconds(last, self._ends - time.monotonic())
+        if spare < LEAST_SPARE:
+            return {}
+        minutes = round((last.trains + spare) / 60, 2)
+        told = f"{told_time(spare)} more to train: the stages before took less time than planned"
+        text = lengthened(self._path.read_text(encoding="utf-8"), last, minutes, told)
+        plan = parsed_plan(text)
+        if plan is None or plan.stages != _lengthened_stages(self.plan, last, minutes):
+            return {}  # somebody wrote the file in another form
+        with written(self._path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
+        self.plan = plan
+        self._reporter.note(told)
+        return {"max_minutes": minutes}
+
+
+def lengthened(text: str, last: Planned, minutes: float, told: str) -> str:
+    """The file of a plan with other minutes for a training, and with one more line in words."""
+    lines = text.split("\n")
+    starts = (place for place, line in enumerate(lines) if line.strip() == _STAGE)
+    start = next(islice(starts, last.number - 1, None), len(lines))
+    place = next((place for place in range(start, len(lines)) if _MINUTES.match(lines[place])), None)
+    if place is not None:
+        lines[place] = f"max-minutes = {minutes!r}"
+    end = next((place for place, line in enumerate(lines) if not line.startswith("# ")), len(lines))
+    return "\n".join([*lines[:end], f"# {told}", *lines[end:]])
+
+
+def _lengthened_stages(plan: PlanFile, last: Planned, minutes: float) -> list[Mapping[str, Any]]:
+    stages = list(plan.stages or ())
+    stages[last.number - 1] = {**stages[last.number - 1], "max-minutes": minutes}
+    return stages
