@@ -1,10 +1,10 @@
 """How much do a student's scores differ between trainings that differ in their seed only?
 
     python benchmarks/seeds.py DATA corpus/held-out --work work-quality --sources work-sources
-        --model work/students/general-9m-again/model --model work/students/general-9m-again-seed-1/model
+        --model work/students/general-9m/model --model work/students/general-9m-seed-1/model
 
 The models are folders: the published training and its repetitions, as `recipes/general-9m.toml` makes them with
-`--set 9.seed=1 --set 9.name=general-9m-again-seed-1`. Each is scored in float32 on what published.py reports, and on
+`--set 9.seed=1 --set 9.name=general-9m-seed-1`. Each is scored in float32 on what published.py reports, and on
 the families of sources.py. What is fresh in the work directories is skipped, so an interrupted run resumes. Writes
 benchmarks/results/seeds.json and .md.
 """
