@@ -1,4 +1,4 @@
-"""How far do students reproduce their teacher's search results on each family of sources, without any judged set?
+"""How much of their teacher's search do students keep on each family of sources, without any judged set?
 
     python benchmarks/general_corpus.py DATA corpus
     python benchmarks/sources.py corpus/held-out --work work --model student-a --model student-b
@@ -9,11 +9,15 @@ folder is cut by `split-documents` once, at most PASSAGES passages and QUERIES m
 only. A student that was trained without a family (`augment --share FILE=0`) shows in the row of that family how far it
 falls on a source it never saw. Writes OUT.json and OUT.md (by default in the work directory): search fidelity to the
 teacher for each family, then the mean and the worst of all.
+
+With --titles, the titles of held-out documents are queries too, and only the document of a title is right: nDCG@10 in
+percent of the teacher's, among the held-out documents of all families, for each family with enough titles.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -22,13 +26,16 @@ from typing import Any
 
 from running import sentcompress
 
-from sentcompress.evaluation.metrics import SEARCH_FIDELITY
+from sentcompress.evaluation.metrics import NDCG, SEARCH_FIDELITY
+from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import MODEL, read_scores, select
 
 PASSAGES, QUERIES = 600, 200
 # Of each file, so many documents are asked about; the others are searched beside them.
 HELD_OUT = 0.4
 ENDING = ".jsonl.gz"
+# Titles of a family, at least, to be searched with.
+TITLES = 100
 
 Found = dict[str, dict[str, dict[str, Any]]]
 
@@ -54,6 +61,55 @@ def searched(documents: str, model: str, compare: str, work: Path, name: str = "
     result = sentcompress(f"eval-search --documents {documents} {models} {size}{named}", work)
     score = select(read_scores(result["facts"]), SEARCH_FIDELITY, part="", role=MODEL)[0]
     return {"fidelity": score.value, "interval": score.interval, "queries": score.count}
+
+
+def title_collection(folder: Path, out: Path) -> list[str]:
+    """Write a collection whose queries are the titles of held-out documents; returns its splits, which are families.
+
+    The documents are those of all families, without their titles.
+    """
+    documents, queries, splits = [], [], {}
+    for family in families(folder):
+        with gzip.open(folder / f"{family}{ENDING}", "rt", encoding="utf-8") as lines:
+            held = [json.loads(line) for line in lines]
+        documents += [{"_id": one["_id"], "text": one["text"]} for one in held]
+        titled = [{"_id": one["_id"], "text": one["title"]} for one in held if one["title"]]
+        if len(titled) >= TITLES:
+            queries += titled
+            splits[family] = [f"{one['_id']}\t{one['_id']}\t1\n" for one in titled]
+    (out / "qrels").mkdir(parents=True, exist_ok=True)
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+        (out / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    for family, judgements in splits.items():
+        (out / "qrels" / f"{family}.tsv").write_text("".join(judgements), encoding="utf-8")
+    return list(splits)
+
+
+def found_by_title(collection: Path, family: str, model: str, compare: str, work: Path) -> dict[str, Any]:
+    """nDCG@10 with the titles of a family, and the percentage of the teacher's."""
+    models = f"--model {shlex.quote(model)} --compare {shlex.quote(compare)}"
+    result = sentcompress(
+        f"eval-retrieval --collection {shlex.quote(str(collection))} --split {family} {models} --index flat --rounds 1 "
+        f"--name titles-{family}-{Path(model).name}",
+        work,
+    )
+    score = select(read_scores(result["facts"]), NDCG, part=EXACT, role=MODEL)[0].as_dict()
+    return {"titles": {name: score.get(name) for name in ("value", "kept", "interval", "count")}}
+
+
+def pages(found: Found) -> str:
+    """The tables: of search fidelity, and of titles where they were measured."""
+    fidelity = {family: {m: one for m, one in of.items() if "fidelity" in one} for family, of in found.items()}
+    titles = {
+        family: {m: {"fidelity": one["titles"]["kept"]} for m, one in of.items() if "titles" in one}
+        for family, of in found.items()
+    }
+    parts = ["Search fidelity:\n\n" + markdown(fidelity)]
+    if any(titles.values()):
+        told = "Documents found by their titles, nDCG@10 in percent of the teacher's:\n\n"
+        parts.append(told + markdown({family: of for family, of in titles.items() if of}))
+    return "\n".join(parts)
 
 
 def markdown(found: Found) -> str:
@@ -82,8 +138,9 @@ def _shown(value: float | None) -> str:
 
 
 def merged(before: Found, family: str, scores: Mapping[str, dict[str, Any]]) -> None:
-    """Put a family's scores beside those of models that were measured before."""
-    before.setdefault(family, {}).update(scores)
+    """Put a family's scores beside what was measured before."""
+    for model, score in scores.items():
+        before.setdefault(family, {}).setdefault(model, {}).update(score)
 
 
 def main() -> None:
@@ -93,19 +150,25 @@ def main() -> None:
     parser.add_argument("--model", action="append", required=True, help="can be repeated")
     parser.add_argument("--compare", default="embedded", help="the teacher")
     parser.add_argument("--only", help="families, separated by commas; default: all")
+    parser.add_argument("--titles", action="store_true", help="search with titles too")
     parser.add_argument("--out", type=Path, help="path of the two files without an ending")
     options = parser.parse_args()
     out = options.out or options.work / "sources"
     file = out.with_suffix(".json")
     found: Found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    collection = options.work / "titles"
+    titled = title_collection(options.folder, collection) if options.titles else []
     for family in options.only.split(",") if options.only else families(options.folder):
         documents = split(options.folder / f"{family}{ENDING}", family, options.work)
-        scores = {model: searched(documents, model, options.compare, options.work) for model in options.model}
-        merged(found, family, scores)
+        for model in options.model:
+            merged(found, family, {model: searched(documents, model, options.compare, options.work)})
+            if family in titled:
+                by_title = found_by_title(collection, family, model, options.compare, options.work)
+                merged(found, family, {model: by_title})
         out.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        out.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
-    print(markdown(found))
+        out.with_suffix(".md").write_text(pages(found), encoding="utf-8")
+    print(pages(found))
 
 
 if __name__ == "__main__":

@@ -739,3 +739,22 @@ def test_a_shard_that_fails_is_not_run_again(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(shards, "FIRST_SECONDS", 0.2)
     with pytest.raises(SystemExit, match="failed with code 1"):
         shards.run([["augment", "--shard", "1/1"]], 1, 1, random.Random(0))
+
+
+def test_held_out_titles_are_queries_of_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = load("sources")
+    monkeypatch.setattr(sources, "TITLES", 2)
+    held = {"law": ["Act", "", "Code"], "notes": ["Pump", "", ""]}
+    for family, titles in held.items():
+        lines = [json.dumps({"_id": f"{family}-{n}", "title": one, "text": f"t{n}"}) for n, one in enumerate(titles)]
+        (tmp_path / f"{family}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert sources.title_collection(tmp_path, tmp_path / "titles") == ["law"]
+    found = collection_data_set(tmp_path / "titles", "law").read()
+    assert found.queries == ("Act", "Code")
+    assert len(found.corpus) == 6
+    scores: dict[str, Any] = {}
+    sources.merged(scores, "law", {"a": {"fidelity": 80.0}, "b": {"fidelity": 70.0}})
+    sources.merged(scores, "law", {"a": {"titles": {"kept": 91.25}}})
+    fidelity, titles = sources.pages(scores).split("Documents found")
+    assert "| law | 80.0 | 70.0 |" in fidelity
+    assert "| law | 91.2 |" in titles
