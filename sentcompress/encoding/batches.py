@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.text_files import batches
-from sentcompress.models.token_batches import TokenRows, by_length
+from sentcompress.models.token_batches import Tokenize, TokenRows, by_length
 from sentcompress.progress import Task
 
 # Sentences are sorted by length within a window. These bounds limit the memory: at most two windows of token ids
@@ -102,14 +102,13 @@ def encode_distinct(
     return vectors[places]
 
 
-def tokenized(
-    texts: Sequence[str], tokenize: Callable[[Sequence[str]], list[list[int]]], padding: int
-) -> TokenizedWindow:
+def tokenized(texts: Sequence[str], tokenize: Tokenize, padding: int) -> TokenizedWindow:
     """Tokenise each distinct text once; a text without tokens gets one token, `padding`."""
     index: dict[str, int] = {}
     places = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64, len(texts))
     # Without special tokens, an empty text has no tokens, but a model needs at least one.
-    return TokenizedWindow(TokenRows.of([ids or [padding] for ids in tokenize(list(index))]), places)
+    rows = TokenRows.tokenized(list(index), lambda piece: [ids or [padding] for ids in tokenize(piece)])
+    return TokenizedWindow(rows, places)
 
 
 def plan_batches(lengths: Sequence[int] | npt.NDArray[np.integer], batch_tokens: int) -> list[npt.NDArray[np.int64]]:

@@ -69,8 +69,7 @@ def count_tokens(tokenizer: TransformersTokenizer, settings: TextSettings, texts
     unknown = 0
     for start in range(0, len(texts), CHUNK):
         prepared = [settings.prepare(text) for text in texts[start : start + CHUNK]]
-        # verbose=False: no warnings about texts beyond the limit, which are counted here.
-        rows = token_ids(tokenizer, prepared, truncation=False, verbose=False)
+        rows = token_ids(tokenizer, prepared)
         lengths += [len(row) for row in rows]
         mark = tokenizer.unk_token_id
         unknown += 0 if mark is None else sum(row.count(mark) for row in rows)

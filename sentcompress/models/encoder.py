@@ -191,7 +191,7 @@ class Encoder(nn.Module, ABC):
                 ),
             )
         prepared = [self._without_rest(self.text.prepare(text), limit) for text in texts]
-        return token_ids(self.tokenizer, prepared, truncation=True, max_length=limit)
+        return token_ids(self.tokenizer, prepared, max_length=limit)
 
     def _without_rest(self, text: str, limit: int) -> str:
         """The beginning of a very long text, if it certainly contains all tokens that are kept; otherwise the text.
@@ -201,7 +201,7 @@ class Encoder(nn.Module, ABC):
         if len(text) <= _LONG_TEXT or self.tokenizer.truncation_side != "right":
             return text
         wanted = limit + _MARGIN
-        [found] = token_ids(self.tokenizer, [text[:_LONG_TEXT]], truncation=True, max_length=wanted)
+        [found] = token_ids(self.tokenizer, [text[:_LONG_TEXT]], max_length=wanted)
         return text[:_LONG_TEXT] if len(found) == wanted else text
 
     def states(self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sentcompress.errors import InputError
@@ -35,6 +36,10 @@ COSINE = "cosine"
 SIMILARITIES = (COSINE, "dot", "euclidean", "manhattan")
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
 MOST_TOKENS = 2**31 - 1
+# A class that overrides one of these does more with a text than its backend does.
+ENCODING_METHODS = ("__call__", "_encode_plus", "_convert_encoding")
+# A fast tokenizer keeps the maximum length in its backend, where a call in another thread would change it.
+_one_call = Lock()
 
 
 class TransformersTokenizer(Protocol):
@@ -106,14 +111,27 @@ class TextSettings:
         return text.lower() if self.lower_case else text
 
 
-def token_ids(tokenizer: TransformersTokenizer, texts: Sequence[str], **how: Any) -> list[list[int]]:
+def token_ids(
+    tokenizer: TransformersTokenizer, texts: Sequence[str], *, max_length: int | None = None
+) -> list[list[int]]:
     """The token ids of prepared texts from a transformers tokenizer, without padding.
+
+    Args:
+        max_length: longer texts are truncated; None: no text is.
 
     Raises:
         InputError: if the tokenizer fails.
     """
+    # verbose=False: no warnings about texts beyond the tokenizer's own limit.
+    how: dict[str, Any] = {"truncation": max_length is not None, "max_length": max_length, "verbose": False}
+    how |= {"padding": False, "return_attention_mask": False, "return_token_type_ids": False}
+    # The first call sets the truncation of the backend, which then encodes the rest without computing offsets.
+    first = 1 if _only_calls_backend(tokenizer) else len(texts)
     try:
-        encoded = tokenizer(list(texts), padding=False, return_attention_mask=False, return_token_type_ids=False, **how)
+        with _one_call:
+            ids = tokenizer(list(texts[:first]), **how)["input_ids"]
+            if rest := list(texts[first:]):
+                ids += [encoding.ids for encoding in tokenizer.backend_tokenizer.encode_batch_fast(rest)]
     except Exception as error:
         # tokenizers has no error class of its own: a vocabulary without the unknown token raises a bare Exception.
         if type(error) is not Exception:
@@ -121,7 +139,17 @@ def token_ids(tokenizer: TransformersTokenizer, texts: Sequence[str], **how: Any
         raise InputError(
             f"the tokenizer cannot read a text: {error}", "copy or download the model's tokenizer.json again"
         ) from error
-    return encoded["input_ids"]
+    return ids
+
+
+def _only_calls_backend(tokenizer: TransformersTokenizer) -> bool:
+    """Whether a tokenizer's ids are those of its backend."""
+    from transformers import PreTrainedTokenizerFast
+
+    kind = type(tokenizer)
+    return issubclass(kind, PreTrainedTokenizerFast) and all(
+        getattr(kind, name) is getattr(PreTrainedTokenizerFast, name) for name in ENCODING_METHODS
+    )
 
 
 def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions: int | None) -> TextSettings:

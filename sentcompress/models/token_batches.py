@@ -5,7 +5,7 @@ Does not import torch, for processes that run ONNX graphs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,6 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+# Texts per call of the tokenizer. Its lists take 50 times the memory of the arrays, and the more of them there are at
+# once, the more time goes to page faults and the garbage collector.
+PIECE = 1000
 
 
 def by_length(
@@ -69,6 +73,16 @@ class TokenRows:
         """The texts of a list."""
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         return cls.joined(np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum())), lengths)
+
+    @classmethod
+    def tokenized(cls, texts: Sequence[str], tokenize: Tokenize) -> TokenRows:
+        """The tokens of texts; `tokenize` gets PIECE of them at a time."""
+        pieces = [cls.of(tokenize(texts[start : start + PIECE])) for start in range(0, len(texts), PIECE)]
+        none = np.zeros(0, np.int32)
+        return cls.joined(
+            np.concatenate([none, *(piece.flat for piece in pieces)]),
+            np.concatenate([none, *(piece.lengths for piece in pieces)]),
+        )
 
     @classmethod
     def joined(cls, flat: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> TokenRows:

@@ -19,7 +19,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.shape import Size
 from sentcompress.models.sources import MODEL_FOLDER
-from sentcompress.models.token_batches import TokenRows
+from sentcompress.models.token_batches import Tokenize, TokenRows
 from sentcompress.plain_text import shell_word
 from sentcompress.process_memory import peak_memory
 from sentcompress.progress import Reporter
@@ -37,7 +37,7 @@ from sentcompress.training.residence import Residence
 from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
-from sentcompress.training.token_cache import TextFiles, Tokenize
+from sentcompress.training.token_cache import TextFiles
 from sentcompress.training.views import Views
 
 CHECKPOINTS = f"{STATE}/checkpoints"

@@ -17,11 +17,11 @@ from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection,
 from sentcompress.corpora.sts import read_dev
 from sentcompress.errors import UsageError
 from sentcompress.evaluation.similarity import UndefinedError, normalized
+from sentcompress.models.token_batches import Tokenize
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory, file_inputs
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
 from sentcompress.training.search_dev import DocumentsDev, documents_dev
-from sentcompress.training.token_cache import Tokenize
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.searchable import unsearchable
 from sentcompress.evaluation.similarity import UndefinedError
+from sentcompress.models.token_batches import Tokenize
 from sentcompress.progress import Reporter
 from sentcompress.store import WorkDirectory
 from sentcompress.training.dev import Dev, Embed, encode_tokens
-from sentcompress.training.token_cache import Tokenize
 
 # The sample does not depend on the seed of the training, so that the scores of two runs can be compared.
 SEED = 0

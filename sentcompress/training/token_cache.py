@@ -6,23 +6,18 @@ joined into one pair of arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from sentcompress.models.token_batches import TokenRows
+from sentcompress.models.token_batches import Tokenize, TokenRows
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store import Build
 from sentcompress.store.arrays import save_array
 
-Tokenize = Callable[[Sequence[str]], list[list[int]]]
-# Texts per call of the tokenizer, whose lists take 50 times the memory of the arrays.
-PIECE = 10_000
 # The name of the joined arrays, beside the numbers of the files.
 ALL = "all"
 
@@ -92,13 +87,8 @@ def _join(build: Build, folder: str, names: Sequence[str]) -> None:
 
 
 def _tokenise_file(build: Build, name: str, texts: list[str], tokenize: Tokenize) -> None:
-    flat: list[npt.NDArray[np.int32]] = [np.zeros(0, np.int32)]
-    lengths: list[int] = []
-    for start in range(0, len(texts), PIECE):
-        tokens = tokenize(texts[start : start + PIECE])
-        lengths.extend(map(len, tokens))
-        flat.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
-    for part, array in (("tokens", np.concatenate(flat)), ("lengths", np.asarray(lengths, dtype=np.int32))):
+    rows = TokenRows.tokenized(texts, tokenize)
+    for part, array in (("tokens", rows.flat), ("lengths", rows.lengths)):
         # The lengths come last: if they exist, the file is complete.
         with build.write(f"{name}.{part}.npy") as path:
             save_array(path, array)

@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from number_words import tokenize
 
-from sentcompress.models.token_batches import by_length, padded
+from sentcompress.models import token_batches
+from sentcompress.models.token_batches import TokenRows, by_length, padded
 
 LENGTHS = np.random.default_rng(0).integers(1, 90, size=500)
 
@@ -50,3 +52,17 @@ def test_padding_is_on_the_right() -> None:
     assert ids.tolist() == [[5, 6, 1], [7, 8, 9], [4, 1, 1]]
     assert mask.tolist() == [[1, 1, 0], [1, 1, 1], [1, 0, 0]]
     assert ids.dtype == mask.dtype == np.int64
+
+
+@pytest.mark.parametrize("texts", [[], ["1 2"], ["1", "2 3", "", "4", "5 6 7"], [str(number) for number in range(6)]])
+def test_texts_are_tokenised_in_pieces(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_batches, "PIECE", 3)
+    sizes: list[int] = []
+    found = TokenRows.tokenized(texts, lambda piece: (sizes.append(len(piece)), tokenize(piece))[1])
+    assert sum(sizes) == len(texts)
+    assert all(0 < size <= 3 for size in sizes)
+    wanted = TokenRows.of(tokenize(texts))
+    for name in ("flat", "lengths", "starts"):
+        array = getattr(found, name)
+        np.testing.assert_array_equal(array, getattr(wanted, name))
+        assert array.dtype == getattr(wanted, name).dtype
