@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
-from sentcompress.errors import BusyError, InputError, MissingArtifactError, UsageError
+from sentcompress.errors import BusyError, InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
@@ -305,14 +306,18 @@ class _Search:
         """The index; under another name if another search takes the first one for another collection or model."""
         while True:
             name = self._name(work, collection)
-            request = self._request(name, collection, model)
+            may_take = partial(self._has_name, name, work, collection)
+            request, quiet = self._request(name, collection, model), _WarningsOnly(self._reporter)
             try:
-                with work.build(request, force=self._params.force, reporter=_WarningsOnly(self._reporter)) as build:
-                    if self._name(work, collection) == name:
-                        return build.fresh or self._built(collection, build)
-            except (BusyError, UsageError):  # it is being built, or there by now, perhaps of another model
-                if self._name(work, collection) == name:
+                with work.build(request, force=self._params.force, may_take=may_take, reporter=quiet) as build:
+                    return build.fresh or self._built(collection, build)
+            except BusyError:  # it is being built, perhaps of another collection or model
+                if may_take():
                     raise
+
+    def _has_name(self, name: str, work: WorkDirectory, collection: _Collection) -> bool:
+        """Whether this is still the name of the index."""
+        return self._name(work, collection) == name
 
     def _request(self, name: str, collection: _Collection, model: str | None) -> Request:
         params, reading = self._params, collection.reading

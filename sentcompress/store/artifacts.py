@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -80,7 +80,13 @@ class WorkDirectory(Lookup):
 
     @contextmanager
     def build(
-        self, request: Request, *, force: bool = False, merging: bool = False, reporter: Reporter = SILENT
+        self,
+        request: Request,
+        *,
+        force: bool = False,
+        merging: bool = False,
+        may_take: Callable[[], bool] = lambda: True,
+        reporter: Reporter = SILENT,
     ) -> Iterator[Build]:
         """Build the artifact of `request` under a lock, resuming an interrupted build.
 
@@ -89,9 +95,11 @@ class WorkDirectory(Lookup):
 
         Args:
             merging: the artifact is put together of its shards.
+            may_take: whether the request may still have its name, if it was chosen by what is in the work directory;
+                called when the lock is held, before anything is replaced, also with `force`.
 
         Raises:
-            BusyError: if another process is building the same artifact.
+            BusyError: if another process is building the same artifact, or has taken the name.
             MissingArtifactError: if it is not up to date, in a work directory that is `looking`.
             UsageError: if the artifact would replace one of its own inputs, or, without `force`, a finished or
                 unfinished artifact that was requested with different options, or one that is being made in shards.
@@ -112,6 +120,10 @@ class WorkDirectory(Lookup):
                 drop_superseded(request, target, reporter)
                 yield Build(request, target, target, done, resumed=False)
                 return
+            if not may_take():
+                raise BusyError(
+                    f"{request.kind}/{request.name} was taken by another process meanwhile", "run the command again"
+                )
             if not force:
                 self._keep_what_is_there(request, target)
                 if not merging and is_sharded(target):

@@ -174,28 +174,40 @@ def test_a_collection_is_searched_while_another_of_its_name_is_indexed(
     assert own_answers(work, of_one_name)
 
 
-@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("other_is", ["finished", "busy", "stopped"])
 def test_two_searches_that_choose_one_name_at_once_do_not_replace_each_other(
-    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, busy: bool
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, other_is: str, force: bool
 ) -> None:
     """The other search takes the name after this one has chosen it; if `busy`, it holds the lock for long."""
     build = WorkDirectory.build
 
     def taken(*given: Any, **options: Any) -> Any:
         monkeypatch.undo()
-        search(work, **of_one_name[0])
-        if busy:
+        with interrupted(stage, "build_index") if other_is == "stopped" else nullcontext():
+            search(work, **of_one_name[0])
+        if other_is == "busy":
             raise BusyError("the other search holds the lock", "wait")
         return build(*given, **options)
 
     monkeypatch.setattr(WorkDirectory, "build", taken)
-    search(work, **of_one_name[1])
+    search(work, **of_one_name[1], force=force)
+    if other_is == "stopped":
+        assert work.unfinished("indexes") == ["docs-tiny-model"]
+        monkeypatch.setattr(stage._Search, "_spool", None)  # its vectors were kept
+        search(work, **of_one_name[0])
     assert own_answers(work, of_one_name)
 
 
+@pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("finished", [False, True])
 def test_two_searches_with_models_of_one_name_at_once_have_an_index_each(
-    work: WorkDirectory, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+    work: WorkDirectory,
+    collection: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    finished: bool,
+    force: bool,
 ) -> None:
     models = [make_tiny_model(tmp_path / folder / "model", seed=seed) for seed, folder in enumerate("ab")]
     build = WorkDirectory.build
@@ -207,7 +219,9 @@ def test_two_searches_with_models_of_one_name_at_once_have_an_index_each(
         return build(*given, **options)
 
     monkeypatch.setattr(WorkDirectory, "build", taken)
-    own = search(work, collection=str(collection), model=str(models[1]))
+    own = search(work, collection=str(collection), model=str(models[1]), force=force)
+    if not finished:
+        monkeypatch.setattr(stage._Search, "_spool", None)  # the vectors of the other one were kept
     other = search(work, collection=str(collection), model=str(models[0]))
     assert own.index != other.index
     assert len(work.names("indexes")) == 2
