@@ -50,6 +50,9 @@ UNCHANGED_SECONDS = 2.0
 PAUSE_SECONDS = 0.02
 # A terminal and torchrun may each pass on the same Ctrl-C; a person needs longer for a second one.
 BOUNCE_SECONDS = 0.3
+# How long a thread that wants to end the process waits for another one that is writing the message: on a busy machine
+# or a slow disk this takes a while, and into a full pipe it never ends.
+MESSAGE_SECONDS = 2.0
 # Most commands have ended by then.
 TOLD_AFTER_SECONDS = 0.5
 # What this process sends to itself to have a handler called; ignored by default, and used by nothing else.
@@ -102,7 +105,8 @@ class _State:
 
 
 _state = _State()
-_leaving = _thread.allocate_lock()
+# The thread that ends the process: not a lock, so that a handler that interrupts it can tell.
+_leaver: dict[str, int] = {}
 
 
 class Working:
@@ -271,14 +275,20 @@ def leave(number: int) -> NoReturn:
     reason, code = ENDS[_state.raised or number]
     said = _state.raised is not None and _state.code is not None
     try:
-        if not _leaving.acquire(blocking=False):
-            time.sleep(BOUNCE_SECONDS)  # another thread is writing the message, or what this handler interrupted
+        own = _thread.get_ident()
+        if _leaver.setdefault("thread", own) != own:
+            time.sleep(MESSAGE_SECONDS)
         elif not said:
             if _state.starting and "--json" in sys.argv:
                 os.write(1, f'{{\n  "error": "{reason}",\n  "help": "{GO_ON}",\n  "exit_code": {code}\n}}\n'.encode())
             _write(f"error: {reason}\nhelp:  {GO_ON}")
     finally:  # also if standard error is closed
         os._exit(code)
+
+
+def _is_leaving() -> bool:
+    """Whether this handler has interrupted `leave`, which can then go on; `_listen` ends the process if it cannot."""
+    return _leaver.get("thread") == _thread.get_ident()
 
 
 def _write(lines: str) -> None:
@@ -317,6 +327,8 @@ def stopping(number: int, *, held: bool) -> str:
 
 def _take(number: int, frame: FrameType | None) -> None:
     """Handle a signal that was sent to this process."""
+    if _is_leaving():
+        return
     if _state.held and _state.working:
         _hold(number)
     elif not _state.working or _state.waiting is not None:
@@ -329,7 +341,7 @@ def _take(number: int, frame: FrameType | None) -> None:
 def _again(_: int, frame: FrameType | None) -> None:
     """Handle a signal that waits: `_send_again` has sent another one for this."""
     waiting, _state.waiting = _state.waiting, None
-    if not _state.working:
+    if not _state.working or _is_leaving():
         return
     if _state.held:
         if asked() is not None:

@@ -147,6 +147,33 @@ def test_a_second_one_ends_the_clearing_up(sent: signal.Signals, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+WRITING = """import time
+    import sentcompress.signals as own
+    write = os.write
+    def written(*given):
+        os.write = write
+        {}
+        return write(*given)
+    """
+
+
+@ALL
+def test_one_that_arrives_while_the_message_is_written_does_not_prevent_it(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    what = WRITING.format(f"send({int(sent)})") + "own.BOUNCE_SECONDS = 30\n"
+    what += f"    try: send({int(sent)})\n    finally: os.write = written; send({int(sent)})"
+    assert while_working(what, tmp_path) == told(sent)
+
+
+@ALL
+def test_a_message_that_is_written_slowly_is_waited_for(sent: signal.Signals, tmp_path: Path) -> None:
+    """The main thread and the one that hears signals both end the process, and the first one writes the message."""
+    what = WRITING.format("time.sleep(1)") + "own.MESSAGE_SECONDS = 500\n"
+    what += f"    try: send({int(sent)})\n    finally: os.write = written; time.sleep(0.5); send({int(sent)})"
+    assert while_working(what, tmp_path) == told(sent)
+
+
 def test_the_code_is_that_of_the_first_signal(tmp_path: Path) -> None:
     """Launchers send SIGTERM to the other processes of a job as soon as one has ended."""
     what = f"try: send({int(signal.SIGUSR1)})\n    finally: send({int(signal.SIGTERM)}); open('cleared', 'w').close()"

@@ -10,8 +10,8 @@ from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
 from sentcompress.models.sources import EMBEDDED_LABEL, GATED, embedded_instead, network_errors
 
-# Seconds to wait for an answer of the hub.
-TIMEOUT = 10.0
+# Seconds to wait for an answer of the hub, as long as its library waits at most when it fetches a file.
+TIMEOUT = 60.0
 MODEL, DATA_SET = "model", "data set"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OFFLINE_HINT = "fetch it where there is a network, or name a folder with --set STAGE.OPTION=FOLDER"
@@ -46,12 +46,14 @@ class HubLookup:
     def _ask(
         self, what: str, name: str, revision: str | None, question: Callable[[Any], Callable[..., Any]], hint: str
     ) -> None:
-        from huggingface_hub import HfApi, errors
+        from huggingface_hub import HfApi, constants, errors
 
         known = f"needs the {what} {name}"
+        asked = constants.HF_HUB_ETAG_TIMEOUT
+        timeout = TIMEOUT if asked == constants.DEFAULT_ETAG_TIMEOUT else asked  # the library ignores the default, too
         try:
             if not self._unreachable:
-                question(HfApi())(name, revision=revision, timeout=TIMEOUT)
+                question(HfApi())(name, revision=revision, timeout=timeout)
         except errors.RevisionNotFoundError:
             raise InputError(f"{known}, which has no revision {revision!r} on the hub", "check `revision`") from None
         except errors.GatedRepoError:
