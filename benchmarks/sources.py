@@ -105,11 +105,13 @@ def pages(found: Found) -> str:
         family: {m: {"fidelity": one["titles"]["kept"]} for m, one in of.items() if "titles" in one}
         for family, of in found.items()
     }
-    parts = ["Search fidelity:\n\n" + markdown(fidelity)]
-    if any(titles.values()):
-        told = "Documents found by their titles, nDCG@10 in percent of the teacher's:\n\n"
-        parts.append(told + markdown({family: of for family, of in titles.items() if of}))
-    return "\n".join(parts)
+    told = {
+        "Search fidelity": fidelity,
+        "Documents found by their titles, nDCG@10 in percent of the teacher's": titles,
+    }
+    return "\n".join(
+        f"{what}:\n\n{markdown({family: of for family, of in values.items() if of})}" for what, values in told.items()
+    )
 
 
 def markdown(found: Found) -> str:
