@@ -160,8 +160,7 @@ def parsed_plan(text: str) -> PlanFile | None:
         first, *rest = text.split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
         request, seconds = head["request"], head["seconds"]
-        texts, replaced = {name: head[name] for name in _TEXTS}, head.get("replaced", [])
-        afterwards = head.get("afterwards")
+        texts, replaced, afterwards = {name: head[name] for name in _TEXTS}, head["replaced"], head["afterwards"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(request, dict) or not all(one is None or _is_time(one) for one in (seconds, afterwards)):

@@ -103,14 +103,3 @@ def test_an_edited_plan_is_changed_in_nothing_else(tmp_path: Path, text: str) ->
         expected[last.number - 1]["max-minutes"] = given["max_minutes"]
     assert list(after.stages or ()) == expected
     assert bool(given) == ("max-minutes=5" in text)
-
-
-def test_a_plan_of_an_older_version_stays(tmp_path: Path) -> None:
-    pace = pace_of(tmp_path, 900)
-    path = tmp_path / "docs.toml"
-    path.write_text(path.read_text(encoding="utf-8").replace('"afterwards": 100.0, ', ""), encoding="utf-8")
-    plan = read_plan(path)
-    assert plan is not None
-    assert plan.afterwards is None
-    assert not Pace(plan, path, WorkDirectory(tmp_path / "work"), time.monotonic() + 900, Listener()).options(2)
-    assert pace.options(2)
