@@ -118,6 +118,8 @@ class GraphReader:
         Raises:
             InputError: see `run`.
         """
+        if len(tokens) == 1 and finished is None:
+            return self.run([tokens[0]])
         rows = tokens if isinstance(tokens, TokenRows) else TokenRows.of(tokens)
         batches = plan_batches(rows.lengths, batch_tokens)
         vectors = None

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
@@ -47,7 +46,10 @@ class FusedGraph(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         # Not `embed`, which a static encoder computes with operators that ONNX does not have.
         states = self.encoder.states(input_ids, attention_mask)
-        return functional.normalize(self.encoder.head(states, attention_mask), dim=1)
+        vectors: Tensor = self.encoder.head(states, attention_mask)
+        # functional.normalize expands the lengths to [B, D]: two nodes more.
+        lengths: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        return vectors / lengths.clamp_min(1e-12)
 
 
 def require_packages() -> None:

@@ -76,14 +76,24 @@ class TransformerEncoder(Encoder):
         return (*before, output.last_hidden_state)
 
     def _prepared(self, mask: Tensor | None) -> Tensor | None:
-        """A mask [B, T] as fused attention takes it, [B, 1, 1, T].
+        """A mask [B, T] as attention takes it, [B, 1, 1, T]: true for tokens, or 0 for tokens and the
+        smallest number for padding.
 
-        Given [B, T], transformers asks the tensor whether any token is masked, and a GPU's host waits for the answer.
-        Other architectures may have layers with masks of their own, which they make from [B, T].
+        Given [B, T], transformers asks the tensor whether any token is masked, and a GPU's host waits for the answer;
+        in an exported graph, 15 nodes more would build a mask [B, 1, T, T]. Other architectures may have layers with
+        masks of their own, which they make from [B, T].
         """
-        if mask is None or self.config._attn_implementation != "sdpa" or self.architecture not in FAMILIES:
+        if mask is None or self.architecture not in FAMILIES:
             return mask
-        return mask.bool()[:, None, None, :]
+        real = mask.bool()[:, None, None, :]
+        match self.config._attn_implementation:
+            case "sdpa":
+                return real
+            case "eager":
+                dtype: torch.dtype = self.transformer.dtype  # type: ignore[assignment]
+                kept = torch.zeros((), dtype=dtype, device=mask.device)
+                return torch.where(real, kept, torch.finfo(dtype).min)
+        return mask
 
     def token_embeddings(self, input_ids: Tensor) -> Tensor:
         transformer: Any = self.transformer

@@ -130,6 +130,18 @@ def test_the_oldest_onnxruntime_that_reads_the_graphs_is_the_documented_one(
     assert "onnxruntime 1.18 or later" in page.read_text(encoding="utf-8")
 
 
+def test_the_mask_of_a_text_is_one_row(written: tuple[Encoder, Path]) -> None:
+    """Not one row per token: for single queries, the nodes that would build it take time."""
+    import onnx
+
+    nodes = onnx.load(written[1]).graph.node
+    mask = [node for node in nodes if node.op_type == "Where"]
+    assert len(mask) == 1
+    [added] = [node for node in nodes if mask[0].output[0] in node.input]
+    assert added.op_type == "Add"
+    assert not {"GatherND", "Range"} & {node.op_type for node in nodes}
+
+
 def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
     import sentcompress
 

@@ -68,7 +68,7 @@ def test_an_encoder_without_a_folder_layout_is_not_saved(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "electra", "distilbert", "albert", "mpnet"])
 def test_padding_is_masked_as_transformers_masks_it(kind: str) -> None:
-    """Fused attention gets a mask of its own form, which asks no tensor for a value; MPNet has no fused attention."""
+    """Fused and plain attention get masks of their own forms, which ask no tensor for a value."""
     torch.manual_seed(0)
     transformer = tiny_transformer(kind)
     for parameter in transformer.parameters():
@@ -81,6 +81,12 @@ def test_padding_is_masked_as_transformers_masks_it(kind: str) -> None:
         with HostWaits() as waits:
             found = encoder.states(ids, mask)
         assert torch.equal(found[real], wanted)
-        assert (waits.counts == {}) == (kind != "mpnet")
+        assert waits.counts == {}
+        with encoder.plain_attention():
+            wanted = transformer(input_ids=ids, attention_mask=mask).last_hidden_state[real]
+            with HostWaits() as waits:
+                found = encoder.states(ids, mask)
+        assert torch.equal(found[real], wanted)
+        assert waits.counts == {}
         alone = transformer(input_ids=ids[:1], attention_mask=mask[:1]).last_hidden_state
         assert torch.equal(encoder.states(ids[:1], mask[:1], padded=False), alone)

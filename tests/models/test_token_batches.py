@@ -54,6 +54,13 @@ def test_padding_is_on_the_right() -> None:
     assert ids.dtype == mask.dtype == np.int64
 
 
+def test_one_text_is_like_a_row_of_many() -> None:
+    for row in ([5, 6, 7], np.array([7], dtype=np.int32)):
+        for found, wanted in zip(padded([row], 1), TokenRows.of([row]).padded(np.array([0]), 1), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+
+
 @pytest.mark.parametrize("texts", [[], ["1 2"], ["1", "2 3", "", "4", "5 6 7"], [str(number) for number in range(6)]])
 def test_texts_are_tokenised_in_pieces(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_batches, "PIECE", 3)
