@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from compress_documents import as_collection
+from compress_documents import quora_collection
 from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
 from published_page import FLOAT32, PAGES, STS, page, with_table
 from running import facts, machine, read_results, sentcompress, write_results
@@ -276,7 +276,7 @@ def main() -> None:
             f"augment {shlex.join(map(str, texts))} --wordnet 0 --back-translate 0 --words {TEXT_WORDS} --name {TEXT}",
             asked.work,
         )
-        quora = as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
+        quora = quora_collection(asked.data, asked.work / "quora")
         document["text"] = f"{TEXT_WORDS:,} words of {called}"
         for name in names:
             before = measured.get(name, {})

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from compress_documents import as_collection
+from compress_documents import quora_collection
 from published import AS_IT_IS, command_lines, scores_of
 from running import facts, write_results
 from sources import ENDING, families, searched, split
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--sources", type=Path, default=Path("work-sources"))
     parser.add_argument("--model", type=Path, action="append", required=True, help="a folder; can be repeated")
     asked = parser.parse_args()
-    quora = as_collection(asked.data / "quora" / "quora.tsv.gz", asked.work / "quora")
+    quora = quora_collection(asked.data, asked.work / "quora")
     found: dict[str, Figures] = {}
     for model in asked.model:
         of_sources = decided(model, asked.held, asked.sources)

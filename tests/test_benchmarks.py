@@ -168,14 +168,44 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     assert "| 93.8% |  | 98% |" in text
 
 
-def test_question_pairs_become_a_collection(tmp_path: Path) -> None:
-    script = load("compress_documents")
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("question1\tquestion2\tis_duplicate\nhow are you\thow do you do\t1\nwho\twhat\t0\n")
-    collection = collection_data_set(script.as_collection(pairs, tmp_path / "folder"), None).read()
+def write_gzip(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+def texts_found(folder: Path) -> dict[str, list[str]]:
+    """The judged texts of each query of a collection."""
+    collection = collection_data_set(folder, None).read()
     texts = [text for chunk in collection.corpus.texts() for text in chunk]
-    (found,) = [[texts[int(row)] for row in grades] for grades in collection.grades]
-    assert (list(collection.queries), found) == (["how are you"], ["how do you do"])
+    judged = ([texts[int(row)] for row in grades] for grades in collection.grades)
+    return dict(zip(collection.queries, judged, strict=True))
+
+
+def test_question_pairs_become_a_collection(tmp_path: Path) -> None:
+    header, *rows = "question1\tquestion2\tis_duplicate", "how are you\thow do you do\t1", "who\twhat\t0"
+    write_gzip(tmp_path / "quora" / "quora.tsv.gz", header, *rows)
+    folder = load("compress_documents").quora_collection(tmp_path, tmp_path / "folder")
+    assert texts_found(folder) == {"how are you": ["how do you do"]}
+
+
+def test_passages_of_law_are_found_by_titles_that_no_student_was_trained_on(tmp_path: Path) -> None:
+    script = load("compress_documents")
+    long = " ".join(["shall"] * script.BEHIND_TITLE)
+    passages = [
+        f"Witness fees. First {long}",
+        f"Definitions of terms. Second {long}",  # the title of two passages
+        f"Definitions of terms. Third {long}",
+        f"Trained on. Fourth {long}",
+        f"Repeal. Fifth {long}",  # one word
+        "Too short. Sixth",
+        f"Letters of transfer. Seventh {long}",
+    ]
+    write_gzip(tmp_path / "text" / "free" / "law.txt.gz", *passages)
+    write_gzip(tmp_path / "text" / "research" / "titles.txt.gz", "TRAINED ON.")
+    folder = script.law_collection(tmp_path, tmp_path / "law")
+    assert texts_found(folder) == {"Witness fees": [f"First {long}"], "Letters of transfer": [f"Seventh {long}"]}
+    written = [json.loads(line)["text"] for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    assert written == [f"First {long}", *passages[1:6], f"Seventh {long}"]
 
 
 @pytest.mark.parametrize("name", ["all_methods", "students", "tries"])
