@@ -216,7 +216,7 @@ def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None
     assert router(plan([OWN], keep_index=True)) is None
 
 
-@pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書"])
+@pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書", "𝄞"])
 def test_any_file_name_survives(name: str) -> None:
     text = text_of(plan([PUBLISHED], documents=Documents([name])))
     assert tomllib.loads(text)["stage"][0]["inputs"] == [name]
