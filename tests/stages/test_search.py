@@ -24,7 +24,7 @@ from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.main import _run
 from sentcompress.cli.search import _shown, show
 from sentcompress.commands.search import COMMAND
