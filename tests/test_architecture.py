@@ -40,6 +40,7 @@ BASE = (
     "commands",
     "plugins",
     "extras",
+    "hub",
     "json_documents",
     "plain_text",
     "numeric",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sentcompress.cli import render
+from sentcompress.cli.call import Call
 from sentcompress.cli.evaluations import closing
-from sentcompress.cli.line import Call
 from sentcompress.plain_text import shell_word
 from sentcompress.store import Artifact
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.terminal import say, say_wrapped
 from sentcompress.commands.spelling import spelled
 from sentcompress.plain_text import shell_word

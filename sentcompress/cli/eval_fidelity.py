@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.evaluations import closing
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
+from sentcompress.cli.evaluations import cautions_of, closing
 from sentcompress.evaluation.metrics import CORRELATION
 from sentcompress.numeric import measured
 from sentcompress.store import Artifact, WorkDirectory
@@ -38,8 +38,7 @@ def show(artifact: Artifact, call: Call) -> None:
             [_disagreement(pair) for pair in result["disagreements"]],
         )
     verdict = result["verdict"]
-    cautions = [f"Caution: {caution}." for caution in verdict["cautions"]]
-    closing(artifact, remarks=[verdict["text"], *_searched(artifact), *cautions])
+    closing(artifact, remarks=[verdict["text"], *_searched(artifact), *cautions_of(verdict)])
 
 
 def _searched(artifact: Artifact) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.cli import render
+from sentcompress.cli.call import Call
 from sentcompress.cli.evaluations import closing
-from sentcompress.cli.line import Call
 from sentcompress.store import Artifact
 
 # In the order of display.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sentcompress.cli import render
-from sentcompress.cli.evaluations import closing
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
+from sentcompress.cli.evaluations import cautions_of, closing
 from sentcompress.store import Artifact
 
 
@@ -19,4 +19,4 @@ def show(artifact: Artifact, call: Call) -> None:
     title = f"{heads[0]} compared with {heads[1]}, {result['queries']:,} queries, {result['passages']:,} passages"
     render.print_scores(evaluation.scores, labels, evaluation.kind.what, title)
     verdict = result["verdict"]
-    closing(artifact, remarks=[verdict["text"], *(f"Caution: {caution}." for caution in verdict["cautions"])])
+    closing(artifact, remarks=[verdict["text"], *cautions_of(verdict)])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sentcompress.cli import render
+from sentcompress.cli.call import Call
 from sentcompress.cli.evaluations import closing
-from sentcompress.cli.line import Call
 from sentcompress.store import Artifact
 
 

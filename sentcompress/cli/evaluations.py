@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.store import Artifact
 
@@ -22,3 +23,8 @@ def closing(artifact: Artifact, remarks: Sequence[str] = ()) -> None:
     render.print_facts({"protocol": artifact.facts["protocol"]["statement"]})
     if remarks:
         render.print_text("\n".join(remarks))
+
+
+def cautions_of(verdict: Mapping[str, Any]) -> list[str]:
+    """The cautions of a verdict as remarks."""
+    return [f"Caution: {caution}." for caution in verdict["cautions"]]

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperCommand
 
+from sentcompress.cli.call import Call
 from sentcompress.cli.terminal import print_json
 from sentcompress.commands import Command
 from sentcompress.commands.options import Key, Options, keys_of
@@ -45,14 +46,6 @@ class PlainCommand(TyperCommand):
             if isinstance(param, TyperArgument):
                 param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         return params
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a command: its options, and the work directory as it was named."""
-
-    params: Any
-    work: Path
 
 
 class ToldError(Exception):
@@ -127,6 +120,11 @@ def execute(command: Command, values: dict[str, Any], *, work: str, as_json: boo
 
     Args:
         values: the options by field, as typer read them; None and empty lists are not given.
+
+    Raises:
+        UsageError: if the options are wrong, or `work` is blank.
+        SentcompressError: as the stage does.
+        ToldError: for a failure that the JSON document already tells.
     """
     if not work.strip():
         raise UsageError(

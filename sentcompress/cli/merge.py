@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.results import SHOW
 from sentcompress.stages.merge import MergedFolder
 from sentcompress.store import Artifact

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.commands import names
 
 USED_BY = {"distill": "distill --method", "finetune": "finetune, train-teacher --objective"}

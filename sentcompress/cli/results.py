@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.evaluation.registry import command_for
 from sentcompress.plain_text import shell_word
 from sentcompress.store import METHOD_OF, Artifact

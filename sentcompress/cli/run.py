@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.terminal import say
 from sentcompress.evaluation.registry import command_for
 from sentcompress.numeric import signed

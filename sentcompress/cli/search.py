@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.stages.search import Answer, Result
 
 # Characters of a text that are shown; fewer with two models side by side.

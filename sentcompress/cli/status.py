@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation.tables import short
 from sentcompress.quantities import told_time

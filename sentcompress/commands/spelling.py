@@ -24,6 +24,9 @@ def words(params: Options, *, in_full: bool = False, **chosen: Any) -> list[str]
     Args:
         in_full: include options that do not affect the result, such as the device.
         chosen: values of options that the stage chose, by field, such as the newest sentence table.
+
+    Raises:
+        TypeError: if the command has no option of a name in `chosen`.
     """
     if unknown := set(chosen) - {field.name for field in fields(params)}:
         raise TypeError(f"{params.command} has no option {unknown}")

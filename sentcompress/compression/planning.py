@@ -33,8 +33,8 @@ from sentcompress.progress import Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import Artifact, WorkDirectory
 
-# Candidates to try: few where the first is good from the start, because it was trained for hours or is the teacher. In
-# less than so many seconds, a new shape is not tried beside these: of twelve runs of 30 minutes, one was won by one.
+# Candidates to try: few where the first is good from the start, because it was trained on many texts or is the teacher.
+# In less than so many seconds, a new shape is not tried beside these: of twelve runs of 30 minutes, one was won by one.
 BESIDE_GOOD, CANDIDATES = 2, 4
 FOR_NEW_SHAPES = 3600.0
 
@@ -109,6 +109,13 @@ def make_plan(
 
 
 def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
+    """The shapes to train, the most promising first: those whose int8 graph has at most `most` bytes.
+
+    Only the teacher itself, if it fits. Beside a shape that is good from the start, only a few; see `FOR_NEW_SHAPES`.
+
+    Raises:
+        UsageError: if none fits; it names the smallest limit that would do.
+    """
     own = own_shape(teacher, params.teacher)
     if own.bytes <= most:
         return [own]

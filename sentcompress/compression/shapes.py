@@ -158,7 +158,7 @@ def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
     The teacher with all layers, without its rare tokens, comes first: untrained, it is close to the teacher. Then
-    published students, which have been trained for hours, as they are or made smaller. Of the others, one for each
+    published students, which have been trained on many texts, as they are or made smaller. Of the others, one for each
     number of layers, the one that uses most of the budget; those that compute most come first.
 
     Args:

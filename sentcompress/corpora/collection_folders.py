@@ -290,7 +290,11 @@ def _texts(path: Path) -> Iterator[list[str]]:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, str]]:
-    """(id, text) of each line; the text of a JSON line is its title, a blank and its text, stripped."""
+    """(id, text) of each line; the text of a JSON line is its title, a blank and its text, stripped.
+
+    Raises:
+        InputError: at the first line without an id, or without a text field, with its number.
+    """
     as_json = format_extension(path) == "jsonl"
     for number, line in open_lines(path):
         if not line.strip():

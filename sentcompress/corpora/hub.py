@@ -13,7 +13,7 @@ from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed, require
-from sentcompress.models.sources import GATED, network_errors
+from sentcompress.hub import GATED, ask_hub, network_errors
 
 CHOICES = "check the path; without a network, give a folder, or a file: jsonl, csv, tsv, parquet or text"
 
@@ -67,10 +67,10 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     Raises:
         InputError: if it does not exist or is gated, or the hub cannot be reached.
     """
-    from huggingface_hub import HfApi, errors
+    from huggingface_hub import errors
 
     try:
-        found = HfApi().dataset_info(name, revision=revision)
+        found = ask_hub("dataset", name, revision)
     except errors.RevisionNotFoundError:
         raise InputError(f"the data set {name} has no revision {revision!r}", "check `revision`") from None
     except errors.GatedRepoError:

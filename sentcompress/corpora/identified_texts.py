@@ -203,6 +203,9 @@ def texts_of_folder(
         options: how tables are read; a collection has its own columns.
         cut: makes texts of documents. A collection's documents are not cut: judgements name them.
         skip_bad: whether lines and files that cannot be read are skipped; not of a collection.
+
+    Raises:
+        InputError: if the folder is a collection, and options are given that it has no use for.
     """
     if found.collection:
         if options.columns:

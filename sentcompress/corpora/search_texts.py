@@ -168,7 +168,7 @@ def collection_source(folder: Path, split: str | None) -> SearchSource:
 
 
 def query_kinds(kinds: Iterable[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The places of the queries of each known kind, in the order of first occurrence."""
+    """The places of the queries of each known kind, ascending int64 [n], in the order of first occurrence."""
     listed = list(kinds)
     return {kind: np.flatnonzero([one == kind for one in listed]) for kind in dict.fromkeys(listed) if kind}
 

@@ -60,7 +60,7 @@ class Bottleneck(nn.Module):
 
     @torch.no_grad()
     def look(self, inputs: Tensor, states: Tensor) -> None:
-        """Record the mean kernel values of this batch; not if the term is off."""
+        """Record the mean kernel values of this batch, [n, H] and [n, D]; not if the term is off."""
         if not self.settings["beta"]:
             return
         # A separate name for the linear kernel: its means have another scale, and 0 or 80 is no cause for concern.

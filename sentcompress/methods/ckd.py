@@ -137,7 +137,7 @@ class CKD(DiscardedHeadMethod):
 
     @torch.no_grad()
     def update(self, student: Tensor, teacher: Tensor) -> None:
-        """Replace the oldest vectors in the queue with the batch's teacher vectors."""
+        """Replace the oldest vectors in the queue with the batch's teacher vectors, [B, D_t]."""
         size = len(self.queue)
         self.enqueued += len(teacher)
         if size:

@@ -102,7 +102,7 @@ class CRD(Method):
 
     @torch.no_grad()
     def update(self, student: Tensor, teacher: Tensor) -> None:
-        """Replace the oldest vectors in both memories with those of the batch."""
+        """Replace the oldest vectors in both memories with those of the batch, [B, D_s] and [B, D_t]."""
         size = len(self.student_memory)
         self.entered += len(student)
         newest_student, newest_teacher = self.predict(student[-size:]), self.target(teacher[-size:])

@@ -54,7 +54,7 @@ def hsic(first: Tensor, second: Tensor, divisor: str = "n-1") -> Tensor:
 
 
 def centre(values: Tensor) -> Tensor:
-    """H K H: subtract the means, so that every row and every column has mean 0."""
+    """H K H: subtract the means, so that every row and every column has mean 0: [n, n] -> [n, n]."""
     rows = values - values.mean(dim=1, keepdim=True)
     return rows - rows.mean(dim=0, keepdim=True)
 

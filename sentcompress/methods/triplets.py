@@ -87,7 +87,11 @@ class TripletMethod(HeadedMethod):
 
     @torch.no_grad()
     def start_head(self, weight: Tensor, bias: Tensor) -> None:
-        """Initialise the head: weight [dim, D_s], bias [dim]."""
+        """Initialise the head: weight [dim, D_s], bias [dim].
+
+        Raises:
+            ValueError: if there is no head.
+        """
         linear = self.head.linear
         if linear is None:
             raise ValueError("there is no head to initialise: dim is 0")
@@ -102,7 +106,16 @@ class TripletMethod(HeadedMethod):
     def triplet_terms(
         self, anchor: Tensor, positive: Tensor, negatives: Tensor, student: Tensor | None, teacher: Tensor | None
     ) -> dict[str, Tensor]:
-        """The loss terms that all stage 2 objectives share."""
+        """The loss terms that all stage 2 objectives share.
+
+        Args:
+            anchor, positive: [B, D_s].
+            negatives: [B N, D_s], the N of each anchor side by side.
+            student, teacher: [B', D_s] and [B', D_t], the sentences of the option `keep`; None without it.
+
+        Raises:
+            ValueError: if these are missing.
+        """
         keys = self.predict(torch.cat([positive, negatives]))  # [B + B N, K]
         own = None
         if self.settings["negatives"] == "own":

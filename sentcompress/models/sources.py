@@ -7,13 +7,13 @@ import hashlib
 import importlib.util
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.errors import InputError
 from sentcompress.extras import installing, is_installed
+from sentcompress.hub import GATED, network_errors
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
@@ -53,8 +53,6 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 HUB_PREFIX = "hub:"
 # Of a student, the folder of its model.
 MODEL_FOLDER = "model"
-# The hint for what the hub gives only to those who agreed to its terms.
-GATED = "accept its terms there and set HF_TOKEN"
 
 
 def comes_along(name: str) -> bool:
@@ -228,12 +226,6 @@ def _download(name: str, revision: str | None) -> Path:
             raise  # the hub's cache cannot be written, which has messages of its own
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
-
-
-def network_errors() -> tuple[type[Exception], ...]:
-    """What is raised if the hub cannot be reached; the HTTP library has errors that are no OSErrors."""
-    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
-    return (OSError, *(library.HTTPError for library in libraries))
 
 
 def embedded_instead() -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.models.sources import EMBEDDED_LABEL, GATED, embedded_instead, network_errors
+from sentcompress.hub import GATED, ask_hub, network_errors
+from sentcompress.models.sources import EMBEDDED_LABEL, embedded_instead
 
-# Seconds to wait for an answer of the hub, as long as its library waits at most when it fetches a file.
-TIMEOUT = 60.0
-MODEL, DATA_SET = "model", "data set"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OFFLINE_HINT = "fetch it where there is a network, or name a folder with --set STAGE.OPTION=FOLDER"
 
@@ -31,7 +28,7 @@ class HubLookup:
         """
         if not _is_cached(name, revision):
             hint = embedded_instead() if name == EMBEDDED_LABEL else hint
-            self._ask(MODEL, name, revision, lambda hub: hub.model_info, hint)
+            self._ask("model", name, revision, hint)
 
     def check_data_set(self, name: str, revision: str | None) -> None:
         """Check that a data set can be read; its rows are streamed, so the cache is no help.
@@ -41,19 +38,15 @@ class HubLookup:
         """
         check_installed("datasets")
         hint = "without a network, give a file: jsonl, csv, tsv, parquet or text"
-        self._ask(DATA_SET, name, revision, lambda hub: hub.dataset_info, hint)
+        self._ask("dataset", name, revision, hint)
 
-    def _ask(
-        self, what: str, name: str, revision: str | None, question: Callable[[Any], Callable[..., Any]], hint: str
-    ) -> None:
-        from huggingface_hub import HfApi, constants, errors
+    def _ask(self, kind: Literal["model", "dataset"], name: str, revision: str | None, hint: str) -> None:
+        from huggingface_hub import errors
 
-        known = f"needs the {what} {name}"
-        asked = constants.HF_HUB_ETAG_TIMEOUT
-        timeout = TIMEOUT if asked == constants.DEFAULT_ETAG_TIMEOUT else asked  # the library ignores the default, too
+        known = f"needs the {'model' if kind == 'model' else 'data set'} {name}"
         try:
             if not self._unreachable:
-                question(HfApi())(name, revision=revision, timeout=timeout)
+                ask_hub(kind, name, revision)
         except errors.RevisionNotFoundError:
             raise InputError(f"{known}, which has no revision {revision!r} on the hub", "check `revision`") from None
         except errors.GatedRepoError:
@@ -65,7 +58,7 @@ class HubLookup:
         except network_errors() as error:
             self._unreachable = f"the hub cannot be reached ({type(error).__name__})"
         if self._unreachable:
-            cache = "it is not in the hub's cache, and " if what == MODEL else ""
+            cache = "it is not in the hub's cache, and " if kind == "model" else ""
             raise InputError(f"{known}: {cache}{self._unreachable}", hint)
 
 

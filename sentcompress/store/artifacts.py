@@ -96,7 +96,8 @@ class WorkDirectory(Lookup):
         Args:
             merging: the artifact is put together of its shards.
             may_take: whether the request may still have its name, if it was chosen by what is in the work directory;
-                called when the lock is held, before anything is replaced, also with `force`.
+                called when the lock is held, before anything is replaced, also with `force`, and again and again
+                while another process holds it, which is not waited for after it has taken the name.
 
         Raises:
             BusyError: if another process is building the same artifact, or has taken the name.
@@ -114,7 +115,7 @@ class WorkDirectory(Lookup):
             return
         self._refuse_to_build(request)
         patience = max(self.wait, PATIENCE_SECONDS)
-        with locked_when_free(beside(target, "lock"), str(target), patience, reporter) as lock:
+        with locked_when_free(beside(target, "lock"), str(target), patience, reporter, may_take) as lock:
             atomic.recover(target)
             if not force and (done := self._fresh(request, reporter)):
                 drop_superseded(request, target, reporter)

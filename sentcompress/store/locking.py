@@ -14,7 +14,7 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -124,12 +124,15 @@ def claim_of(path: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterator[Lock]:
+def locked(
+    path: Path, what: str, patience: float = PATIENCE_SECONDS, wanted: Callable[[], bool] = lambda: True
+) -> Iterator[Lock]:
     """Hold the lock file at `path`; it is created if needed and never removed.
 
     Args:
         what: what the lock protects, for the error.
         patience: seconds to wait for another holder; the time in which this process is paused does not count.
+        wanted: whether to go on waiting; called again and again while there is another holder.
 
     Raises:
         BusyError: if another process holds it, or one on another machine may hold it; the message names the process.
@@ -138,7 +141,7 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
     descriptor = _open(path)
     _held.add(descriptor)
     try:
-        lock = _acquired(descriptor, path, what, patience)
+        lock = _acquired(descriptor, path, what, patience, wanted)
         try:
             yield lock
         finally:
@@ -150,7 +153,9 @@ def locked(path: Path, what: str, patience: float = PATIENCE_SECONDS) -> Iterato
 
 
 @contextmanager
-def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter) -> Iterator[Lock]:
+def locked_when_free(
+    path: Path, what: str, patience: float, reporter: Reporter, wanted: Callable[[], bool] = lambda: True
+) -> Iterator[Lock]:
     """Hold a lock as `locked` does, and report if this takes a while.
 
     Raises:
@@ -158,13 +163,15 @@ def locked_when_free(path: Path, what: str, patience: float, reporter: Reporter)
     """
     with ExitStack() as stack:
         try:
-            lock = stack.enter_context(locked(path, what, min(patience, PATIENCE_SECONDS)))
+            lock = stack.enter_context(locked(path, what, min(patience, PATIENCE_SECONDS), wanted))
         except BusyError as busy:
+            if not wanted():
+                raise
             if patience <= PATIENCE_SECONDS:
                 raise busy.reworded(busy.message, ("use `wait` 30m", *busy.alternatives)) from None
             reporter.note(f"waiting: {busy.message}")
             with reporter.phase(f"waiting for {what}"):
-                lock = stack.enter_context(locked(path, what, patience))
+                lock = stack.enter_context(locked(path, what, patience, wanted))
         yield lock
 
 
@@ -217,7 +224,7 @@ def _foreign(path: Path, what: str = "is a link, or") -> InputError:
     return InputError(f"{path} {what} is not a lock file of sentcompress", "remove it; nothing was written to it")
 
 
-def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
+def _acquired(descriptor: int, path: Path, what: str, patience: float, wanted: Callable[[], bool]) -> Lock:
     left, pause = patience, PAUSE_SECONDS
     while True:
         try:
@@ -232,10 +239,10 @@ def _acquired(descriptor: int, path: Path, what: str, patience: float) -> Lock:
                     raise
                 return lock
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-            if left <= 0:
+            if left <= 0 or not wanted():
                 raise _unsure(path, what)
         except BlockingIOError:
-            if left <= 0:
+            if left <= 0 or not wanted():
                 raise _busy(path, what) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sentcompress.cli import compress
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.commands.compress import Params
 from sentcompress.compression.verdict import Achieved
 from sentcompress.stages.compress import Result

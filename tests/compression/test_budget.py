@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import mul
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,23 @@ def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refu
     with pytest.raises(TooShortError) as refused:
         share_out(195, busy, 2, 10**7, 128)
     assert 195 < refused.value.needed <= 218
+
+
+@pytest.mark.parametrize(("candidates", "first_minutes"), [(2, 8.0), (4, 15.0)])
+def test_candidates_are_compared_only_if_there_is_time_to_train_each(candidates: int, first_minutes: float) -> None:
+    """From eight minutes of training on, of which three tenths are shared by trials of at least 45 seconds."""
+    load = EmbeddingLoad(1000, 8000, 10_000, 1e5, 1e5, searched=250)
+    shared = [share_out(seconds, load, candidates, 10**7, 128) for seconds in range(120, 1800, 10)]
+    trials = {2: [2], 4: [4, 2]}[candidates]
+    compared = [
+        (budget.rounds[0], budget.last + sum(map(mul, budget.rounds, trials))) for budget in shared if budget.rounds
+    ]
+    assert len(compared) < len(shared)
+    assert compared[0][1] == pytest.approx(first_minutes, abs=10 / 60)
+    for each, training in compared:
+        assert training >= first_minutes
+        assert each * sum(trials) == pytest.approx(0.3 * training)
+        assert each >= 0.75
 
 
 def test_checkpoints_are_scored_among_as_many_passages_as_are_searched_afterwards() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,34 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plan_files import BENCH, SPLIT, TITLE, TRAININGS, write_plan
 
 from sentcompress.compression.plan_file import PlanFile, begun_plan, read_plan
 from sentcompress.store import Request, WorkDirectory
 
-STAGES = """title = "docs"
-
-[[stage]]
-command = "split-documents"
-name = "docs"
-
-[[stage]]
-command = "distill"
-max-minutes = 2.0
-name = "docs-1-1"
-
-[[stage]]
-command = "distill"
-max-minutes = 5.0
-name = "docs-last"
-"""
-
-
-def written(folder: Path, text: str = STAGES, seconds: float | None = 600.0, since: str = "") -> Path:
-    path = folder / "docs.toml"
-    path.write_text(
-        f"{PlanFile({'time': '10m'}, seconds, since, (), ()).head}\n# Read 3 documents\n{text}", encoding="utf-8"
-    )
-    return path
+STAGES = TITLE + SPLIT + TRAININGS
+REQUEST = {"time": "10m"}
 
 
 @given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=3))
@@ -47,9 +28,9 @@ def test_any_request_survives_in_a_valid_recipe(request: dict[str, str]) -> None
 
 
 def test_a_plan_is_read_back(tmp_path: Path) -> None:
-    plan = read_plan(written(tmp_path))
+    plan = read_plan(write_plan(tmp_path, STAGES, REQUEST))
     assert plan is not None
-    assert (plan.is_for({"time": "10m"}), plan.is_for({"time": "9m"})) == (True, False)
+    assert (plan.is_for(REQUEST), plan.is_for({"time": "9m"})) == (True, False)
     assert plan.told == ["Read 3 documents"]
     assert [(one.kind, one.name) for one in plan.results()] == [
         ("documents", "docs"),
@@ -74,7 +55,7 @@ def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
     with work.build(Request("students", "docs-1-1", "distill", {}, {})) as build:
         (build.path / "weights").write_text("whole", encoding="utf-8")
         student = build.finish({})
-    plan = read_plan(written(tmp_path, since=since))
+    plan = read_plan(write_plan(tmp_path, STAGES, REQUEST, since))
     assert plan is not None
     assert plan.to_replace(work) == [1, 3]
     (student.path / "weights").write_text("", encoding="utf-8")
@@ -91,14 +72,37 @@ def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
         b"# compress [1]\n",
         b"# compress {}\n",
         b"# compress " + 100_000 * b"[",
-        b'# compress {"request": {}, "seconds": Infinity, "since": "", "documents": ""}\n',
-        b'# compress {"request": {}, "seconds": 1' + 400 * b"0" + b', "since": "", "documents": ""}\n',
         b"\xff\n",
     ],
 )
 def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "docs.toml"
     path.write_bytes(text)
+    assert read_plan(path) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"request": []},
+        {"seconds": math.inf},
+        {"seconds": 10**400},
+        {"seconds": "600"},
+        {"afterwards": -1.0},
+        {"since": None},
+        {"documents": 3},
+        {"teacher": []},
+        {"replaced": "students/docs"},
+        {"replaced": [3]},
+    ],
+)
+def test_a_head_with_another_kind_of_value_is_not_recognised(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = write_plan(tmp_path, STAGES, REQUEST, afterwards=100.0)
+    assert read_plan(path) is not None
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    mark, head = first[: first.index("{")], json.loads(first[first.index("{") :])
+    assert head.keys() >= changes.keys()
+    path.write_text(f"{mark}{json.dumps({**head, **changes})}\n{rest}", encoding="utf-8")
     assert read_plan(path) is None
 
 
@@ -115,7 +119,7 @@ def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) 
     ],
 )
 def test_a_plan_that_somebody_broke_is_not_replaced(tmp_path: Path, text: str) -> None:
-    plan = read_plan(written(tmp_path, text))
+    plan = read_plan(write_plan(tmp_path, text, REQUEST))
     assert plan is not None
     assert plan.stages is None
     assert plan.is_begun(WorkDirectory(tmp_path / "work"))
@@ -123,7 +127,7 @@ def test_a_plan_that_somebody_broke_is_not_replaced(tmp_path: Path, text: str) -
 
 
 def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_path: Path) -> None:
-    plan, work = read_plan(written(tmp_path)), WorkDirectory(tmp_path / "work")
+    plan, work = read_plan(write_plan(tmp_path, STAGES, REQUEST)), WorkDirectory(tmp_path / "work")
     assert plan is not None
     assert plan.seconds_left(work) == 600.0
     with work.build(Request("documents", "docs", "split-documents", {})) as build:
@@ -144,8 +148,7 @@ def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_pat
 
 
 def test_the_limit_of_a_benchmark_is_no_time_of_training(tmp_path: Path) -> None:
-    stage = "\n[[stage]]\ncommand = 'bench'\nmax-minutes = 1.5\nname = 'docs-speed'\n"
-    plan, work = read_plan(written(tmp_path, STAGES + stage)), WorkDirectory(tmp_path / "work")
+    plan, work = read_plan(write_plan(tmp_path, STAGES + BENCH, REQUEST)), WorkDirectory(tmp_path / "work")
     assert plan is not None
     assert [one.trains for one in plan.results()] == [0, 120, 300, 0]
     with work.build(Request("evaluations", "docs-speed", "bench", {})) as build:
@@ -159,7 +162,10 @@ def test_results_from_before_a_forced_plan_are_to_be_replaced_and_do_not_count(t
     with work.build(Request("students", "docs-1-1", "distill", {})) as build:
         build.finish({})
     since = datetime.now(UTC).isoformat(timespec="microseconds")
-    plan, plain = read_plan(written(tmp_path, since=since)), read_plan(written(tmp_path))
+    plan, plain = (
+        read_plan(write_plan(tmp_path, STAGES, REQUEST, since)),
+        read_plan(write_plan(tmp_path, STAGES, REQUEST)),
+    )
     assert plan is not None
     assert plain is not None
     assert (plan.to_replace(work), plain.to_replace(work)) == ([1, 2, 3], [])

@@ -155,6 +155,33 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     assert counted <= allowed <= counted + 2
 
 
+@pytest.mark.parametrize(
+    ("candidates", "rounds", "start"),
+    [
+        ([PUBLISHED], (), "general-9m"),
+        ([CUT, CUT], (2.0,), "docs-1-best"),
+        ([PUBLISHED, CUT], (2.0,), "docs-1-best"),
+        ([CUT], (), None),
+        ([WHOLE], (), None),
+        ([replace(PUBLISHED, options={"vocabulary": 8000})], (), None),
+    ],
+)
+def test_the_last_training_is_averaged_with_its_start_if_that_is_a_model_of_the_same_shape(
+    candidates: list[Candidate], rounds: tuple[float, ...], start: str | None
+) -> None:
+    stages = list(plan(candidates, rounds).stages())
+    mixed = [(one["inputs"], one["weights"], one["name"]) for one in stages if one["command"] == "average"]
+    exported = next(one["model"] for one in stages if one["command"] == "export")
+    if start is None:
+        assert (mixed, exported) == ([], "docs-last")
+        return
+    assert mixed == [(["docs-last", start], [0.75, 0.25], "docs-mixed")]
+    *_, last = [one for one in stages if one["command"] == "select"]
+    assert (last["inputs"], last["name"], exported) == (["docs-last", "docs-mixed"], "docs", "docs")
+    tried = {one["model"] for one in stages if one["command"] == "eval-search"}
+    assert tried >= {"docs-last", "docs-mixed"}
+
+
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
     stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
     trained = [(stage["student"], stage.get("lr")) for stage in stages if stage["command"] == "distill"]
@@ -189,7 +216,7 @@ def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None
     assert router(plan([OWN], keep_index=True)) is None
 
 
-@pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書"])
+@pytest.mark.parametrize("name", ["docs.txt", 'a "quoted"\\ name', "\x7f\t", "文書", "𝄞"])
 def test_any_file_name_survives(name: str) -> None:
     text = text_of(plan([PUBLISHED], documents=Documents([name])))
     assert tomllib.loads(text)["stage"][0]["inputs"] == [name]

@@ -43,7 +43,8 @@ def test_what_is_lowered_is_told() -> None:
     asked = plan_index("ivf", replace(SETTINGS, nlist=512), 1000, 64)
     assert not asked.notes
     assert "nlist lowered from 512 to 25" in asked.warnings[0]
-    assert not plan_index("ivfpq", SETTINGS, 100_000, 64).warnings
+    for enough in (plan_index("ivfpq", SETTINGS, 100_000, 64), plan_index("ivf", replace(SETTINGS, nlist=25), 975, 64)):
+        assert (enough.warnings, enough.notes) == ((), ())
 
 
 def test_candidates_are_at_least_the_depth_and_at_most_the_corpus() -> None:

@@ -78,6 +78,11 @@ def test_equal_scores_are_ordered_by_falling_id() -> None:
     assert in_order(found, lambda document: str(document).encode()).tolist() == [[4, 9, 8, 10, -1]]
 
 
+def test_the_first_document_of_the_corpus_is_tied_like_any_other() -> None:
+    found = Found(np.array([[0.5, 0.5, 0.1]], dtype=np.float32), np.array([[4, 0, 2]]))
+    assert in_order(found, lambda document: f"{9 - document}".encode()).tolist() == [[0, 4, 2]]
+
+
 def test_what_an_index_gives_out_of_order_is_sorted() -> None:
     found = Found(np.array([[1, 3, 2]], dtype=np.float32), np.array([[7, 8, 9]]))
     assert in_order(found, lambda document: b"").tolist() == [[8, 9, 7]]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import report_works as works
 
+from sentcompress.cli.call import Call
 from sentcompress.cli.evaluations import show
-from sentcompress.cli.line import Call
 from sentcompress.cli.render import document_of
 from sentcompress.errors import DamagedError
 from sentcompress.evaluation import registry

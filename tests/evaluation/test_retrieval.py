@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sentcompress.commands.shared import IndexOptions
+from sentcompress.evaluation import retrieval
 from sentcompress.evaluation.index import Found
 from sentcompress.evaluation.metrics import (
     BYTES_PER_DOCUMENT,
@@ -17,10 +18,11 @@ from sentcompress.evaluation.metrics import (
     OVERLAP,
     SEARCH_P50,
     SEARCH_P95,
+    SEARCH_TIME,
 )
 from sentcompress.evaluation.ranking import scores_of_queries
 from sentcompress.evaluation.retrieval import EXACT, Comparison, RetrievalTask, Searched
-from sentcompress.evaluation.retrieval_protocol import protocol
+from sentcompress.evaluation.retrieval_protocol import protocol, with_documents
 from sentcompress.evaluation.score import Recorder, Score, select, value_of
 from sentcompress.evaluation.similarity import normalized
 from sentcompress.evaluation.tables import ratio
@@ -104,6 +106,32 @@ def test_an_index_loses_what_exact_search_has_more(comparison: Comparison) -> No
     codes = comparison.index("pq", IndexOptions(candidates=20))
     segments = [codes["settings"][role]["segments"] for role in ("model", "compare")]
     assert segments[1] > segments[0]
+
+
+def test_times_are_milliseconds_of_a_thousand_queries_and_of_one(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three batches of 80 queries, the median counts; of single ones, the percentiles."""
+    batched = {"model": [0.9, 0.2, 0.16], "compare": [0.4, 0.4, 0.4]}
+    monkeypatch.setattr(retrieval, "alternate", lambda calls, rounds: {role: batched[role] for role in calls})
+    single = {"model": [0.001] * 18 + [0.003] * 2, "compare": [0.002] * 20}
+    monkeypatch.setattr(retrieval, "_one_by_one", lambda *_: single)
+    comparison.exact()
+    comparison.index("flat", IndexOptions())
+    found = {
+        metric: [one(comparison, metric, "flat", role).value for role in ("model", "compare")]
+        for metric in (SEARCH_TIME, SEARCH_P50, SEARCH_P95)
+    }
+    assert found == {SEARCH_TIME: [2500, 5000], SEARCH_P50: [1, 2], SEARCH_P95: [3, 2]}
+
+
+def test_the_protocol_names_what_made_the_documents_vectors() -> None:
+    facts = {"statement": "as usual", "depth": 10}
+    assert with_documents(facts, {"digest": "a"}) == facts
+    own = {"digest": "a", "documents_by": {"digest": "a", "label": "small", "store": "int8"}}
+    assert with_documents(facts, own) == {**facts, "statement": "as usual; documents' vectors stored as int8"}
+    other = {"digest": "a", "documents_by": {"digest": "b", "label": "large", "projection": "pca"}}
+    assert with_documents(facts, other)["statement"] == "as usual; documents by large, projected"
 
 
 def test_queries_without_anything_to_find_are_timed_and_not_scored(comparison: Comparison) -> None:

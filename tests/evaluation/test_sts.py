@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sentcompress.evaluation.metrics import SPEARMAN
+from sentcompress.evaluation.score import MEAN, Recorder, select
 from sentcompress.evaluation.similarity import UndefinedError
-from sentcompress.evaluation.stats import mean_of_sets
-from sentcompress.evaluation.sts import Graded, score_set
+from sentcompress.evaluation.stats import Resampling, mean_of_sets
+from sentcompress.evaluation.sts import Graded, GradedSet, compare_sets, score_set
 
 
 @pytest.fixture
@@ -50,3 +52,18 @@ def test_mean_of_the_seven_is_the_published_one() -> None:
     assert mean_of_sets([1.004, 1.004, 1.009]) == 1.0
     with pytest.raises(UndefinedError):
         mean_of_sets([])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_several_sets_have_a_mean_and_one_set_has_none(subsets: list[Graded], count: int) -> None:
+    recorder = Recorder({"model": "small"})
+    sets = [
+        GradedSet(f"set {number}", [""], [one.gold], {"model": [one.predicted]})
+        for number, one in enumerate(subsets[:count])
+    ]
+    compare_sets(recorder, sets, "all", Resampling(0, 0))
+    of_sets = [select(recorder.scores, SPEARMAN, one.name)[0].value for one in sets]
+    assert of_sets == pytest.approx([score_set([one], "all").spearman for one in subsets[:count]])
+    means = select(recorder.scores, SPEARMAN, MEAN)
+    expected = [(mean_of_sets(of_sets), sum(len(one.gold) for one in subsets[:count]))] if count > 1 else []
+    assert [(score.value, score.count) for score in means] == expected

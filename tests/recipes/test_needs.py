@@ -8,12 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import SimpleNamespace
 
-import huggingface_hub
 import pytest
 from hub import asking, serve_hub
-from huggingface_hub import constants
 from warm import Commands
 
 from sentcompress.commands import makers
@@ -133,22 +130,6 @@ def test_without_a_hub_everything_has_to_be_in_the_cache(
         for line, name in zip(told, names, strict=True):
             assert f"needs the {name}: " in line
             assert why in line
-
-
-def test_a_slow_hub_is_waited_for_as_when_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stage waits longer than the 10 seconds that are the hub's default, and the user can ask for more."""
-    waited: list[float] = []
-
-    def answer(name: str, *, revision: str | None, timeout: float) -> None:
-        waited.append(timeout)
-
-    api = SimpleNamespace(model_info=answer, dataset_info=answer)
-    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api)
-    for asked in (constants.DEFAULT_ETAG_TIMEOUT, 300):
-        monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", asked)
-        HubLookup().check_model("owner/in-no-cache", None)
-        HubLookup().check_data_set("owner/graded", None)
-    assert waited == [60, 60, 300, 300]
 
 
 def plan(*stages: Stage) -> Plan:

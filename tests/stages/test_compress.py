@@ -307,6 +307,7 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     with pytest.raises(UsageError, match=r"`time` 1s is too short") as found:
         run(asked(documents, teacher, max_bytes="120kB", time="1s"), work, Reporter())
     least = str(found.value.hint).removeprefix("allow `time` ")
+    assert least == "1m", "no more than is needed"
     assert not run(asked(documents, teacher, max_bytes="120kB", time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, Reporter())

@@ -251,7 +251,7 @@ def test_a_query_of_two_entities_is_resolved_by_either(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_entities_of_several_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from sentcompress.cli import eval_retrieval as command
-    from sentcompress.cli.line import Call
+    from sentcompress.cli.call import Call
 
     texts = ["Apfel", "Birne", "pomme", "poire", "apfel", "birne", "la pomme", "la poire"]
     units = np.eye(4)

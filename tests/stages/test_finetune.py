@@ -17,7 +17,7 @@ from distilling import dev_of_saved, made_once, make_work, write_dev
 from interrupting import interrupted
 from tiny_models import load_model, make_plain, make_tiny_model
 
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.results import SHOW
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError

@@ -14,7 +14,6 @@ from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import GoldRanking
-from sentcompress.quantization.choice import StoragePlan, plans
 from sentcompress.quantization.quantizer import FOLDER, Quantizer
 from sentcompress.stages.fit_quantizer import Params, run
 from sentcompress.store import WorkDirectory
@@ -180,39 +179,6 @@ def test_options_that_contradict_each_other() -> None:
         Params(documents="a", sentences="b").check()
     with pytest.raises(UsageError, match="`store`"):
         Params(store="int3").check()
-
-
-def test_the_plans_of_a_number_of_bytes() -> None:
-    assert plans(128, 384) == [
-        StoragePlan("float32", 32),
-        StoragePlan("float16", 64),
-        StoragePlan("int8", 128),
-        StoragePlan("int4", 256),
-        StoragePlan("binary", 384),
-        StoragePlan("pq", 384, 128),
-        StoragePlan("pq", 256, 128),
-    ]
-    assert plans(1, 384, "binary") == [StoragePlan("binary", 8)]
-    assert plans(48, 384, "pq", 96) == [StoragePlan("pq", 96, 48)]
-    assert plans(2000, 16, "auto", 16)[0] == StoragePlan("float32", 16)
-
-
-def test_product_codes_that_would_leave_most_bytes_unused_are_refused() -> None:
-    for dimension, segments, better in ((127, "1 segment", 126), (254, "2 segments", 192)):
-        with pytest.raises(InputError, match=f"{dimension} dimensions into at most {segments} of equal") as caught:
-            plans(64, 384, "pq", dimension)
-        assert f"such as {better}" in str(caught.value.hint)
-        assert plans(64, 384, "pq", better)[0].segments >= 63
-        assert StoragePlan("pq", dimension, int(segments[0])) in plans(64, 384, "auto", dimension)
-    assert plans(64, 384, "pq", 100) == [StoragePlan("pq", 100, 50)]
-    assert plans(64, 7, "pq")[0].segments == 3
-
-
-def test_product_codes_have_at_most_half_a_byte_per_dimension() -> None:
-    assert plans(64, 384, "pq", 30) == [StoragePlan("pq", 30, 15)]
-    assert "pq" not in {plan.format for plan in plans(64, 384, "auto", 30)}
-    with pytest.raises(InputError, match="at least two dimensions"):
-        plans(64, 384, "pq", 1)
 
 
 def test_a_quantizer_is_for_turned_vectors_of_this_model(work: WorkDirectory, tiny_model: Path) -> None:

@@ -6,8 +6,9 @@ import gzip
 import json
 import os
 import re
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -23,7 +24,7 @@ from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli import render
-from sentcompress.cli.line import Call
+from sentcompress.cli.call import Call
 from sentcompress.cli.main import _run
 from sentcompress.cli.search import _shown, show
 from sentcompress.commands.search import COMMAND
@@ -196,6 +197,38 @@ def test_two_searches_that_choose_one_name_at_once_do_not_replace_each_other(
         assert work.unfinished("indexes") == ["docs-tiny-model"]
         monkeypatch.setattr(stage._Search, "_spool", None)  # its vectors were kept
         search(work, **of_one_name[0])
+    assert own_answers(work, of_one_name)
+
+
+def test_an_index_of_another_collection_is_not_waited_for(
+    work: WorkDirectory, of_one_name: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two searches choose one name; the first holds the lock until the second has an index of its own."""
+    begun, answered = threading.Event(), threading.Event()
+    first: list[Future[Result]] = []
+    build, build_index = WorkDirectory.build, stage.build_index
+
+    def building(*given: Any) -> Any:
+        begun.set()
+        answered.wait(600)
+        return build_index(*given)
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def taken(*given: Any, **options: Any) -> Any:
+            monkeypatch.undo()
+            monkeypatch.setattr(stage, "build_index", building)
+            first.append(pool.submit(search, work, **of_one_name[0]))
+            assert begun.wait(600)
+            monkeypatch.undo()
+            return build(*given, **options)
+
+        monkeypatch.setattr(WorkDirectory, "build", taken)
+        try:
+            search(work.waiting(1200), **of_one_name[1])
+            assert not first[0].done()
+        finally:
+            answered.set()
     assert own_answers(work, of_one_name)
 
 

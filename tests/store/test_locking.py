@@ -291,3 +291,13 @@ def test_who_waits_too_long_is_told_who_still_writes(lock: Path, monkeypatch: py
             with pytest.raises(BusyError, match="is being written by process") as raised:
                 locked_when_free(lock, "students/small", seconds, Listener()).__enter__()
             assert str(raised.value.hint).startswith(hint)
+
+
+def test_who_no_longer_wants_the_lock_stops_waiting(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.01)
+    reporter = Listener()
+    with held_until(lock, threading.Event()):
+        for wanted in (lambda: not reporter.notes, lambda: False):
+            with pytest.raises(BusyError, match="is being written by process"):
+                locked_when_free(lock, "students/small", 600, reporter, wanted).__enter__()
+        assert len(reporter.notes) == 1

@@ -1,0 +1,32 @@
+"""Questions to the Hugging Face hub, which do not wait forever, and the errors that mean that it cannot be reached."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+# Seconds to wait for an answer of the hub, as long as its library waits at most when it fetches a file.
+TIMEOUT = 60.0
+# The hint for what the hub gives only to those who agreed to its terms.
+GATED = "accept its terms there and set HF_TOKEN"
+
+
+def ask_hub(kind: Literal["model", "dataset"], name: str, revision: str | None) -> Any:
+    """The hub's description of a model or data set; its `sha` is the commit of the revision.
+
+    Raises:
+        errors of `huggingface_hub`, or one of `network_errors`, also if there is no answer in TIMEOUT seconds, or in
+        those of the environment variable HF_HUB_ETAG_TIMEOUT.
+    """
+    from huggingface_hub import HfApi, constants
+
+    asked = constants.HF_HUB_ETAG_TIMEOUT
+    timeout = TIMEOUT if asked == constants.DEFAULT_ETAG_TIMEOUT else asked  # the library ignores the default, too
+    # Without a timeout, the library waits forever.
+    return HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=timeout)
+
+
+def network_errors() -> tuple[type[Exception], ...]:
+    """What is raised if the hub cannot be reached; the HTTP library has errors that are no OSErrors."""
+    libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
+    return (OSError, *(library.HTTPError for library in libraries))

@@ -1,0 +1,62 @@
+"""The hub is waited for as long as when its library fetches files, and not forever."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from threading import Timer
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+from huggingface_hub import constants
+
+from sentcompress import hub
+from sentcompress.corpora.hub import hub_input
+from sentcompress.corpora.readers import ReadOptions
+from sentcompress.errors import InputError
+from sentcompress.recipes.hub_lookup import HubLookup
+
+
+def test_a_slow_hub_is_waited_for_as_when_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage waits longer than the 10 seconds that are the hub's default, and the user can ask for more."""
+    pytest.importorskip("datasets")
+    waited: list[float] = []
+
+    def answer(_: Any, name: str, *, timeout: float | None = None, **__: Any) -> SimpleNamespace:
+        waited.append(-1 if timeout is None else timeout)
+        return SimpleNamespace(sha="abc")
+
+    for question in ("model_info", "dataset_info"):
+        monkeypatch.setattr(huggingface_hub.HfApi, question, answer)
+    for asked in (constants.DEFAULT_ETAG_TIMEOUT, 300):
+        monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", asked)
+        HubLookup().check_model("owner/in-no-cache", None)
+        HubLookup().check_data_set("owner/graded", None)
+        hub_input("owner/nli", None, None, ReadOptions())
+    assert waited == [60, 60, 60, 300, 300, 300]
+
+
+@pytest.fixture
+def stalled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A hub that takes connections and answers none; after a minute it closes them, so that no test waits forever."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        end = Timer(60, server.close)
+        end.start()
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        for proxy in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(proxy, "127.0.0.1")
+        huggingface_hub.close_session()  # its client was made for the proxies of before
+        yield
+        end.cancel()
+    huggingface_hub.close_session()
+
+
+def test_a_hub_that_never_answers_is_given_up(stalled: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.setattr(hub, "TIMEOUT", 0.2)
+    with pytest.raises(InputError, match=r"the hub cannot be reached .*timed out"):
+        hub_input("owner/nli", None, None, ReadOptions())
+    with pytest.raises(InputError, match=r"the hub cannot be reached \(ReadTimeout\)"):
+        HubLookup().check_data_set("owner/nli", None)
