@@ -1,7 +1,8 @@
-"""A plan while it runs: its last training gets the time that the stages before it did not use.
+"""A plan while it runs: the stages before its last training lengthen or shorten it by the time that they took.
 
-The teacher's speed is measured when the plan is made, and the machine can be quieter later. The file of the plan is
-changed, and not only the stage that runs: it stays what was run, so that a later run finds the result up to date.
+The teacher's speed is measured when the plan is made, and the machine can be quieter or busier later. The file of the
+plan is changed, and not only the stage that runs: it stays what was run, so that a later run finds the result up to
+date.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import written
 
 # Seconds; less is no reason to change a plan.
-LEAST_SPARE = 15.0
+LEAST_CHANGE = 15.0
+# Of the planned time of the last training, at least: a student that is hardly trained is worth less than being on time.
+LEAST_SHARE = 0.5
 _STAGE, _MINUTES = "[[stage]]", re.compile(r"\s*max-minutes\s*=")
 
 
@@ -41,14 +44,15 @@ class Pace:
         last = self.plan.last_training()
         if last is None or last.number != number or self.plan.is_made_or_begun(last, self._work):
             return {}
-        spare = self.plan.spare_seconds(last, self._ends - time.monotonic())
-        if spare < LEAST_SPARE:
+        change = max(self.plan.spare_seconds(last, self._ends - time.monotonic()), (LEAST_SHARE - 1) * last.trains)
+        if abs(change) < LEAST_CHANGE:
             return {}
-        minutes = round((last.trains + spare) / 60, 2)
-        told = f"{told_time(spare)} more to train: the stages before took less time than planned"
-        text = lengthened(self._path.read_text(encoding="utf-8"), last, minutes, told)
+        minutes = round((last.trains + change) / 60, 2)
+        amount, took = ("more", "less") if change > 0 else ("less", "more")
+        told = f"{told_time(abs(change))} {amount} to train: the stages before took {took} time than planned"
+        text = with_minutes(self._path.read_text(encoding="utf-8"), last, minutes, told)
         plan = parsed_plan(text)
-        if plan is None or plan.stages != _lengthened_stages(self.plan, last, minutes):
+        if plan is None or plan.stages != _stages_with_minutes(self.plan, last, minutes):
             return {}  # somebody wrote the file in another form
         with written(self._path) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
@@ -57,7 +61,7 @@ class Pace:
         return {"max_minutes": minutes}
 
 
-def lengthened(text: str, last: Planned, minutes: float, told: str) -> str:
+def with_minutes(text: str, last: Planned, minutes: float, told: str) -> str:
     """The file of a plan with other minutes for a training, and with one more line in words."""
     lines = text.split("\n")
     starts = (place for place, line in enumerate(lines) if line.strip() == _STAGE)
@@ -69,7 +73,7 @@ def lengthened(text: str, last: Planned, minutes: float, told: str) -> str:
     return "\n".join([*lines[:end], f"# {told}", *lines[end:]])
 
 
-def _lengthened_stages(plan: PlanFile, last: Planned, minutes: float) -> list[Mapping[str, Any]]:
+def _stages_with_minutes(plan: PlanFile, last: Planned, minutes: float) -> list[Mapping[str, Any]]:
     stages = list(plan.stages or ())
     stages[last.number - 1] = {**stages[last.number - 1], "max-minutes": minutes}
     return stages

@@ -1,4 +1,4 @@
-"""What earlier stages left unused goes to the last training, in its plan as well; nothing that is begun is changed."""
+"""The last training gets the time that earlier stages left, in its plan as well; nothing that is begun is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from listening import Listener
 from plan_files import BENCH, TITLE, TRAININGS, write_plan
 
 from sentcompress.compression import pace
-from sentcompress.compression.pace import LEAST_SPARE, Pace
+from sentcompress.compression.pace import LEAST_CHANGE, Pace
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.store import Request, WorkDirectory
 
@@ -50,18 +50,34 @@ def test_time_that_is_left_over_goes_to_the_last_training(tmp_path: Path) -> Non
     assert not of.options(2), "it is given once"
 
 
-@pytest.mark.parametrize("left", [0, 400, 400 + LEAST_SPARE - 0.1])
-def test_a_plan_without_time_to_spare_stays(tmp_path: Path, left: float) -> None:
-    assert pace_of(tmp_path, 400 + LEAST_SPARE).options(2), "with a little more there is enough"
+@pytest.mark.parametrize(
+    ("left", "minutes", "less"),
+    [(400 - 60, 4.0, "60 s"), (400 - LEAST_CHANGE, 4.75, "15 s"), (100, 2.5, "2 min"), (-3600, 2.5, "2 min")],
+    ids=["a minute", "the least change", "half", "no less than half"],
+)
+def test_time_that_is_lacking_is_taken_from_the_last_training(
+    tmp_path: Path, left: float, minutes: float, less: str
+) -> None:
+    notes = Listener()
+    of = pace_of(tmp_path, left, notes=notes)
+    assert of.options(2) == {"max_minutes": minutes}
+    assert notes.notes == [f"{less} less to train: the stages before took more time than planned"]
+    assert read_plan(tmp_path / "docs.toml") == of.plan
+    assert [one.trains for one in of.plan.results()] == [120, 60 * minutes, 0]
+
+
+@pytest.mark.parametrize("left", [400, 400 + LEAST_CHANGE - 0.1, 400 - LEAST_CHANGE + 0.1])
+def test_a_plan_that_is_on_time_stays(tmp_path: Path, left: float) -> None:
     of = pace_of(tmp_path, left)
     before = (tmp_path / "docs.toml").read_bytes()
     assert not of.options(2)
     assert (tmp_path / "docs.toml").read_bytes() == before
 
 
-def test_a_training_that_is_finished_or_interrupted_keeps_its_minutes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [900, 100])
+def test_a_training_that_is_finished_or_interrupted_keeps_its_minutes(tmp_path: Path, left: float) -> None:
     """With other minutes it would be another request: what it has done would be lost."""
-    of, work = pace_of(tmp_path, 900), WorkDirectory(tmp_path / "work")
+    of, work = pace_of(tmp_path, left), WorkDirectory(tmp_path / "work")
     partial = work.path / "students" / ".docs-last.partial"
     partial.mkdir(parents=True)
     assert not of.options(2)
@@ -69,7 +85,7 @@ def test_a_training_that_is_finished_or_interrupted_keeps_its_minutes(tmp_path: 
     with work.build(Request("students", "docs-last", "distill", {})) as build:
         build.finish({})
     assert not of.options(2)
-    assert pace_of(tmp_path, 900, since="2999-01-01").options(2), "it is to be replaced"
+    assert pace_of(tmp_path, left, since="2999-01-01").options(2), "it is to be replaced"
 
 
 @pytest.mark.parametrize(
