@@ -98,7 +98,10 @@ def test_the_charts_have_a_point_for_each_and_one_colour_for_each_shape(made: Wo
 def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
     result = report.run(report.Params(), made)
     assert result["student"] == "exports/docs"
-    (sentence,) = result["verdict"]
+    sentence, *others = result["verdict"]
+    (found,) = gather(made).compressions
+    assert others == [found.achieved.results, found.achieved.caution], "what the figure means, and what limits it"
+    assert all(others)
     assert sentence.startswith(
         "The model is 1 MB instead of 9 MB and 3.0 times as fast; a vector is 2 bytes instead of 24"
     )

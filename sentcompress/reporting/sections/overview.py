@@ -61,11 +61,12 @@ def heading(evidence: Evidence, about: str) -> str:
 def verdict(evidence: Evidence, about: str) -> list[str]:
     """The verdict in sentences: sizes before and after, scores kept, and speed; empty without a compared model.
 
-    That of a compression is its own.
+    That of a compression is its own, with what to know of its figures.
     """
     compression = evidence.compression_of(about)
     if compression is not None:
-        return [compression.achieved.sentence]
+        achieved = compression.achieved
+        return [line for line in (achieved.sentence, achieved.results, achieved.caution) if line]
     known = summaries(evidence)
     ours = known[about]
     compared = [one for one in evaluations_of(evidence, about) if COMPARE in one.models]
