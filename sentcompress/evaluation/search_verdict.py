@@ -47,6 +47,11 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
 
+def expectation_of(level: str) -> str:
+    """What to expect of a model that reaches the level of this name."""
+    return next(one.expectation for one in LEVELS if one.name == level)
+
+
 def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[str]:
     whole, *kinds = scores
     worst = min(kinds, key=lambda score: score.value, default=whole)
