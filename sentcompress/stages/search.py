@@ -153,6 +153,7 @@ class _Collection:
 
     Attributes:
         unread: the files of a folder that are not read, in words; empty if there are none.
+        whole: whether long texts are not cut into passages, but could be.
     """
 
     name: str
@@ -161,6 +162,7 @@ class _Collection:
     texts: IdentifiedTexts
     reading: _Reading = _Reading()
     unread: str = ""
+    whole: bool = False
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
@@ -192,6 +194,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         texts,
         reading,
         found.unread(path) if found else "",
+        whole=not (found or _is_cut(path, reading)),
     )
 
 
@@ -202,9 +205,12 @@ def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> Ident
         if reading.passages:
             refuse_passages(path, found)
         return texts_of_folder(path, found, options, passages_of, reading.skip_bad)
-    source = as_source(path)
-    cut = passages_of if reading.passages or source.extension in PAGES else None
-    return identified_texts(source, options, cut, reading.skip_bad)
+    return identified_texts(as_source(path), options, passages_of if _is_cut(path, reading) else None, reading.skip_bad)
+
+
+def _is_cut(path: Path, reading: _Reading) -> bool:
+    """Whether the texts of a file are cut into passages."""
+    return reading.passages or as_source(path).extension in PAGES
 
 
 class _WarningsOnly(Reporter):
@@ -339,7 +345,7 @@ class _Search:
         plan.tell(self._reporter)
         if not build.has(VECTORS):
             with build.write(VECTORS) as path:
-                self._spool(texts, path)
+                self._spool(texts, path, " (`passages` searches all of it, in passages)" * collection.whole)
         with self._reporter.track("building the index", total=count, unit="documents") as task:
             built = build_index(plan, in_file(build.path / VECTORS), task)
         with build.write(INDEX) as path:
@@ -365,11 +371,11 @@ class _Search:
             write_texts(folder, ((one, text) for one, text in collection.texts.read() if text.strip()), collection.name)
         collection.texts.tell(self._reporter)
 
-    def _spool(self, texts: TextStore, path: Path) -> None:
-        """Write the documents' vectors as they are searched."""
+    def _spool(self, texts: TextStore, path: Path, advice: str) -> None:
+        """Write the documents' vectors as they are searched; `advice` is for texts that the model does not read whole."""
         label, embedder = self._source.label, self._open()
         if cut := told_truncation(embedder.count_tokens, texts.texts()):
-            self._reporter.warn(f"{label}: {cut}")
+            self._reporter.warn(f"{label}: {cut}{advice}")
         with (
             self._reporter.track(f"encoding documents with {label}", total=len(texts), unit="documents") as task,
             writing_vectors(path, len(texts), embedder.dimension, "float32") as append,
