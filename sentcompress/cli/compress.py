@@ -54,13 +54,14 @@ def show(result: Result, call: Call) -> str | None:
 
 
 def _encode_line(result: Result, call: Call) -> str:
-    """The command that encodes the documents; empty if one command cannot, or a kept index has their vectors already."""
+    """The command that encodes the documents; empty if one cannot, or if a kept index has their vectors already."""
     params = call.params
-    one = len(params.inputs) == 1 and Path(params.inputs[0]).exists() and len(params.column) < 2 and not params.text_as
+    one = len(params.inputs) == 1 and Path(params.inputs[0]).exists() and not params.text_as
     if params.keep_index or not one:
         return ""
     words = ["sentcompress", "encode", params.inputs[0], "--model", f"exports/{result.name}", "--store", "quantizer"]
-    words += ["--column", params.column[0]] if params.column else []
+    for column in params.column:
+        words += ["--column", column]
     words += ["--id-column", params.id_column] if params.id_column else []
     words += ["--skip-bad"] if params.skip_bad else []
     return shell_line([*words, "-o", "vectors", "--work", str(call.work)])

@@ -141,7 +141,7 @@ def _queries(params: Params, reporter: Reporter) -> list[str]:
 class _Reading:
     """How texts are read: the columns, whether rows are cut into passages, whether unreadable lines are skipped."""
 
-    column: str | None = None
+    column: tuple[str, ...] = ()
     passages: bool = False
     skip_bad: bool = False
     id_column: str | None = None
@@ -172,7 +172,8 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
         if reading == _Reading():
-            reading = _Reading(**index.facts["reading"])
+            read = index.facts["reading"]
+            reading = _Reading(**{**read, "column": tuple(read["column"])})
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -200,7 +201,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
 
 def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
-    options = ReadOptions(columns=(reading.column,) if reading.column else (), id_column=reading.id_column)
+    options = ReadOptions(columns=reading.column, id_column=reading.id_column)
     if found:
         if reading.passages:
             refuse_passages(path, found)
@@ -288,7 +289,7 @@ class _Search:
         own = {"collection": collection.name, "model": self._source.reference}
         reading, kind = collection.reading, self._params.index
         parts = ["passages"] if reading.passages else []
-        parts += ["column", name_part(reading.column)] if reading.column else []
+        parts += [part for column in reading.column for part in ("column", name_part(column))]
         parts += ["id", name_part(reading.id_column)] if reading.id_column else []
         stem = name_part(_without_extension(collection.name), 60) or "collection"
         marks: dict[str, list[str]] = {what: [] for what in own}
@@ -372,7 +373,7 @@ class _Search:
         collection.texts.tell(self._reporter)
 
     def _spool(self, texts: TextStore, path: Path, advice: str) -> None:
-        """Write the documents' vectors as they are searched; `advice` is for texts that the model does not read whole."""
+        """Write the documents' vectors as they are searched; `advice` is for texts longer than the model reads."""
         label, embedder = self._source.label, self._open()
         if cut := told_truncation(embedder.count_tokens, texts.texts()):
             self._reporter.warn(f"{label}: {cut}{advice}")

@@ -42,14 +42,14 @@ def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
     documents.touch()
     figures = (9_490_000, 90_900_000, 128, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
     result = Result("docs", Path("w/plans/docs.toml"), [], 300.0, Achieved("w/exports/docs", *figures, ""))
-    asked = Params(inputs=(str(documents),), column=("body",), id_column="url", skip_bad=True)
+    asked = Params(inputs=(str(documents),), column=("name", "body"), id_column="url", skip_bad=True)
     compress.show(result, Call(asked, Path("w")))
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"To encode the documents: sentcompress encode '{documents}' --model exports/docs --store quantizer "
-        "--column body --id-column url --skip-bad -o vectors --work w"
+        "--column name --column body --id-column url --skip-bad -o vectors --work w"
     )
-    # Vectors of the teacher; two commands; columns that `encode` does not join; other texts than `encode` reads.
-    others = ({"keep_index": True}, {"inputs": (*asked.inputs, "b")}, {"column": ("a", "b")}, {"text_as": "paragraph"})
+    # Vectors of the teacher; two commands; other texts than `encode` reads.
+    others = ({"keep_index": True}, {"inputs": (*asked.inputs, "b")}, {"text_as": "paragraph"})
     for other in (*others, {"inputs": ("stanfordnlp/snli",)}):
         compress.show(result, Call(replace(asked, **other), Path("w")))
         assert "To encode" not in capsys.readouterr().out
