@@ -289,6 +289,7 @@ def search(
     queries: int = 600,
     logged: int = 0,
     data: str = "docs",
+    passages: int = 2000,
     cautions: Sequence[str] = (),
 ) -> Artifact:
     """Search fidelity, beside a teacher with a size; `stored`: bytes of a stored vector, `logged`: queries of a log."""
@@ -302,7 +303,7 @@ def search(
     recorder.add(data, FIRST_FOUND, {"model": score + 5, "compare": 100.0}, count=queries)
     if logged:
         recorder.add(data, SEARCH_FIDELITY, values, part="log", count=logged)
-    facts = document("search", models, recorder, queries=queries, passages=2000, keep_index=keep_index)
+    facts = document("search", models, recorder, queries=queries, passages=passages, keep_index=keep_index)
     ways = "; passages by the compared one" * keep_index + f"; passages stored in {stored} bytes" * bool(stored)
     statement = facts["protocol"]["statement"] + ways
     facts["protocol"] = {**facts["protocol"], "statement": statement, "resampled": "130 documents"}

@@ -60,6 +60,7 @@ def _encode_line(result: Result, call: Call) -> str:
     if params.keep_index or not one:
         return ""
     words = ["sentcompress", "encode", params.inputs[0], "--model", f"exports/{result.name}", "--store", "quantizer"]
+    words += ["--runtime", "onnx-int8"] if result.verdict and result.verdict.graph else []  # as it was measured
     for column in params.column:
         words += ["--column", column]
     words += ["--id-column", params.id_column] if params.id_column else []

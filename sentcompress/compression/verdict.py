@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sentcompress.compression.budget import FEWEST_SEARCHED
 from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
@@ -32,7 +33,8 @@ class Achieved:
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
         keep_index: whether it searches vectors of the teacher.
-        expected: what to expect of such a search fidelity, as a rule of thumb.
+        expected: what to expect of such a search fidelity, as a rule of thumb; empty if it was measured among too few
+            passages, where it is higher.
         cautions: what to know of these figures, of the search fidelity above all.
     """
 
@@ -128,7 +130,9 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         first_found=first.value if first else float("nan"),
         graph=str(export.path / next(iter(graph))) if graph else "",
         keep_index=bool(search.facts["keep_index"]),
-        expected=expectation_of(search.facts["verdict"]["level"]),
+        expected=expectation_of(search.facts["verdict"]["level"])
+        if search.facts["passages"] >= FEWEST_SEARCHED
+        else "",
         cautions=tuple(cautions),
     )
 

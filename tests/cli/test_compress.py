@@ -41,12 +41,12 @@ def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
     documents = tmp_path / "my docs.csv"
     documents.touch()
     figures = (9_490_000, 90_900_000, 128, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
-    result = Result("docs", Path("w/plans/docs.toml"), [], 300.0, Achieved("w/exports/docs", *figures, ""))
+    result = Result("docs", Path("w/plans/docs.toml"), [], 300.0, Achieved("w/exports/docs", *figures, "int8.onnx"))
     asked = Params(inputs=(str(documents),), column=("name", "body"), id_column="url", skip_bad=True)
     compress.show(result, Call(asked, Path("w")))
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"To encode the documents: sentcompress encode '{documents}' --model exports/docs --store quantizer "
-        "--column name --column body --id-column url --skip-bad -o vectors --work w"
+        "--runtime onnx-int8 --column name --column body --id-column url --skip-bad -o vectors --work w"
     )
     # Vectors of the teacher; two commands; other texts than `encode` reads.
     others = ({"keep_index": True}, {"inputs": (*asked.inputs, "b")}, {"text_as": "paragraph"})
