@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sentcompress.cli.call import Call
 from sentcompress.cli.terminal import say, say_wrapped
 from sentcompress.commands.spelling import spelled
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
 
@@ -44,7 +45,24 @@ def show(result: Result, call: Call) -> str | None:
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")
+    if line := _encode_line(result, call):
+        say(f"To encode the documents: {line}")
     search = f"sentcompress search 'your query' --collection {shell_word(f'documents/{result.name}')}"
     search += f" --model {shell_word(f'exports/{result.name}')}"
     kept = " --keep-index" if call.params.keep_index else ""
     return search + f" --compare {shell_word(call.params.teacher)}" + kept + f" --work {shell_word(call.work)}"
+
+
+def _encode_line(result: Result, call: Call) -> str:
+    """The command that encodes the documents; empty if one cannot, or if a kept index has their vectors already."""
+    params = call.params
+    one = len(params.inputs) == 1 and Path(params.inputs[0]).exists() and not params.text_as
+    if params.keep_index or not one:
+        return ""
+    words = ["sentcompress", "encode", params.inputs[0], "--model", f"exports/{result.name}", "--store", "quantizer"]
+    words += ["--runtime", "onnx-int8"] if result.verdict and result.verdict.graph else []  # as it was measured
+    for column in params.column:
+        words += ["--column", column]
+    words += ["--id-column", params.id_column] if params.id_column else []
+    words += ["--skip-bad"] if params.skip_bad else []
+    return shell_line([*words, "-o", "vectors", "--work", str(call.work)])

@@ -18,6 +18,7 @@ from sentcompress.commands.shared import (
     Runtime,
     Sharded,
     SkipBad,
+    TextColumns,
 )
 
 SUFFIXES = (".npy", ".parquet")
@@ -57,7 +58,7 @@ class Params(Sharded, Hub):
     passages: Annotated[
         bool, Opt("Cut the documents into passages, as compress and search do, and encode the passages.")
     ] = False
-    column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    column: TextColumns = ()
     id_column: IdColumn = None
     format: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from sentcompress.commands.shared import (
     IndexOptions,
     Model,
     SkipBad,
+    TextColumns,
     Wait,
     no_file,
 )
@@ -61,7 +62,7 @@ class Params(IndexOptions, Hub):
             choices="sentcompress.evaluation.index_plan:KINDS",
         ),
     ] = "flat"
-    column: Annotated[str | None, Opt("Column with the text.", default="title and text")] = None
+    column: TextColumns = ()
     id_column: IdColumn = None
     passages: Annotated[
         bool, Opt("Also cut the rows of a table into passages, like the files of a folder.", affects="input")

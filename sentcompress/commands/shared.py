@@ -74,6 +74,10 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+TextColumns = Annotated[
+    tuple[str, ...],
+    Opt("Column with text; if repeated, the columns are joined in this order.", default="title and text"),
+]
 IdColumn = Annotated[
     str | None,
     Opt("Column with the ids of the documents, in csv, tsv, jsonl and parquet.", default="_id, id, doc_id, ..."),

@@ -141,12 +141,12 @@ class TooShortError(ValueError):
 
     Attributes:
         needed: the seconds that would suffice.
-        embedding, measuring: those of them that go to the teacher's encoding, and to the steps after training.
+        least: how they would be shared out.
     """
 
-    def __init__(self, needed: float, embedding: float, measuring: float) -> None:
+    def __init__(self, needed: float, least: Budget) -> None:
         super().__init__(f"needs {needed:.0f} s")
-        self.needed, self.embedding, self.measuring = needed, embedding, measuring
+        self.needed, self.least = needed, least
 
 
 def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
@@ -169,8 +169,7 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
         found = _tightened(seconds, load, max_bytes, vector_bytes)
     if not _is_enough(found):
         needed = _needed(seconds, load)
-        enough = _budget(needed, load, 1, max_bytes, vector_bytes, ease=0.0)
-        raise TooShortError(needed, enough.embedding, enough.measuring)
+        raise TooShortError(needed, _budget(needed, load, 1, max_bytes, vector_bytes, ease=0.0))
     return found
 
 

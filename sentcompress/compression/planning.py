@@ -144,10 +144,12 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
     try:
         budget = share_out(seconds, load, trained, most, vector_bytes)
     except TooShortError as error:
+        least = error.least
+        texts = f"a sample of {least.texts:,} of the {load.texts:,} texts" if least.texts else f"{load.texts:,} texts"
         raise UsageError(
-            f"`time` {params.time} is too short to train on {load.texts:,} texts: at this machine's current speed, "
-            f"{told_time(error.embedding)} are needed to encode them with the teacher, "
-            f"{told_time(error.measuring)} to measure the result, and {told_time(LEAST_TRAINING)} to train",
+            f"`time` {params.time} is too short: at this machine's current speed, {told_time(load.spent)} are needed "
+            f"to read the documents and measure this speed, {told_time(least.embedding)} to encode {texts} with the "
+            f"teacher, {told_time(LEAST_TRAINING)} to train, and {told_time(least.measuring)} to measure the result",
             f"allow `time` {ceil(error.needed / 60)}m",
         ) from None
     return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sentcompress.compression.budget import FEWEST_SEARCHED
 from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
+from sentcompress.evaluation.search_verdict import expectation_of
 from sentcompress.numeric import between
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
@@ -31,6 +33,8 @@ class Achieved:
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
         keep_index: whether it searches vectors of the teacher.
+        expected: what to expect of such a search fidelity, as a rule of thumb; empty if it was measured among too few
+            passages, where it is higher.
         cautions: what to know of these figures, of the search fidelity above all.
     """
 
@@ -48,6 +52,7 @@ class Achieved:
     first_found: float
     graph: str
     keep_index: bool = False
+    expected: str = ""
     cautions: Sequence[str] = ()
 
     @property
@@ -67,10 +72,11 @@ class Achieved:
 
     @property
     def results(self) -> str:
-        """How many of the teacher's results the model finds, as a sentence."""
+        """How many of the teacher's results the model finds, in words, and what this means unless it was judged."""
+        expected = f" As a rule of thumb: {self.expected}." if self.expected and self.judged is None else ""
         return (
             f"Of the teacher's ten results for a query, {self.shared / 10:.1f} are among the model's ten on average; "
-            f"the teacher's first result is among them for {self.first_found:.0f}% of the queries."
+            f"the teacher's first result is among them for {self.first_found:.0f}% of the queries.{expected}"
         )
 
     @property
@@ -124,6 +130,9 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         first_found=first.value if first else float("nan"),
         graph=str(export.path / next(iter(graph))) if graph else "",
         keep_index=bool(search.facts["keep_index"]),
+        expected=expectation_of(search.facts["verdict"]["level"])
+        if search.facts["passages"] >= FEWEST_SEARCHED
+        else "",
         cautions=tuple(cautions),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -146,7 +146,7 @@ def identified_texts(
 
         return _of_file(source, lines, named=False, skip_bad=skip_bad)
     first = _first_row(source, found, skip_bad)
-    text_of = _text_reader(source.name, list(first), *options.columns)
+    text_of = _text_reader(source.name, list(first), options.columns)
     if options.id_column is not None:
         find_columns(source.name, [options.id_column], list(first))
     ids = options.id_column or next((name for name in IDS if name in first), None)
@@ -252,10 +252,17 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
         raise InputError(f"{name} has no text: its files are empty", "give documents with text")
 
 
-def _text_reader(name: str, there: list[str], column: str | None = None) -> Callable[[Mapping[str, object]], str]:
-    if column is not None:
-        find_columns(name, [column], there)
-        return lambda row: _value(row, column).strip()
+def _text_reader(name: str, there: list[str], columns: Sequence[str] = ()) -> Callable[[Mapping[str, object]], str]:
+    """The text of a row: its title and text, or the named columns, joined as `documents_of_rows` joins them."""
+    if columns:
+        find_columns(name, columns, there)
+        titles = columns[:1] if len(columns) > 1 and columns[0] in TITLES else ()
+
+        def joined(row: Mapping[str, object]) -> str:
+            parts = (_text(row.get(one), one) if one in titles else _value(row, one) for one in columns)
+            return " ".join(part for text in parts if (part := text.strip()))
+
+        return joined
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(

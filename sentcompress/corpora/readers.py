@@ -131,8 +131,7 @@ def find_format(source: ByteSource, requested: str | None) -> str:
             f"{source.name} is an HTML page, which is not lines of text",
             "make text of it: sentcompress split-documents reads pages and writes their passages",
         )
-    with open_bytes(source) as stream:
-        head = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
+    head = _head(source)
     named = _EXTENSIONS.get(source.extension)
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if (requested or named) == "parquet":
@@ -160,9 +159,19 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     return looks
 
 
+def _head(source: ByteSource) -> bytes:
+    """The first bytes of a file, at most _HEAD."""
+    with open_bytes(source) as stream:
+        return cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
+
+
+def _first_line(head: bytes) -> str:
+    return head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip().partition("\n")[0].partition("\r")[0]
+
+
 def _looks_like(head: bytes) -> str:
     """The format by the first line: an object is jsonl; a header of a known layout is tsv or csv; otherwise text."""
-    line = head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip().partition("\n")[0].partition("\r")[0]
+    line = _first_line(head)
     if line.startswith("{"):
         try:
             if isinstance(json.loads(line), dict):
@@ -184,8 +193,14 @@ def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[t
         return _json_rows(source, bad)
     if format_name == "parquet":
         return parquet_rows(source)
-    rows = quoted_rows(source, bad=bad) if format_name == "csv" else tabbed_rows(source, bad)
+    rows = quoted_rows(source, _csv_delimiter(source), bad) if format_name == "csv" else tabbed_rows(source, bad)
     return _delimited_rows(source, rows, bad)
+
+
+def _csv_delimiter(source: ByteSource) -> str:
+    """A semicolon if it separates the header, as where spreadsheets write decimal commas; otherwise a comma."""
+    header = _first_line(_head(source))
+    return ";" if ";" in header and "," not in header else ","
 
 
 def _json_rows(source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:

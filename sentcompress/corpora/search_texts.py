@@ -15,7 +15,7 @@ from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.collection_folders import corpus_file, find_splits, queries_file, rows_of
 from sentcompress.corpora.collections import DEV
-from sentcompress.corpora.documents_artifact import CORPUS, KIND, QUERIES
+from sentcompress.corpora.documents_artifact import CORPUS, KIND, LOG, QUERIES
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
 from sentcompress.errors import InputError
@@ -75,8 +75,9 @@ class SearchTexts:
         alone = self.documents.count("")
         if not (documents := self.clusters - alone):
             return counted(alone, "query", "queries")
-        others = f" and {counted(alone, 'other query', 'other queries')}" if alone else ""
-        return counted(documents, self.unit) + others
+        kinds = {kind for kind, document in zip(self.kinds, self.documents, strict=True) if not document}
+        one, more = ("query of the log", "queries of the log") if kinds == {LOG} else ("other query", "other queries")
+        return counted(documents, self.unit) + (f" and {counted(alone, one, more)}" if alone else "")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ LEVELS = (
         "student",
     ),
 )
+# The part of the scores of queries that came from a log.
+LOG = "log"
 # Thresholds of the cautions.
 WORSE_KIND = 5.0
 FEW_QUERIES, FEW_PASSAGES = 200, 2000
@@ -47,11 +49,17 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
 
+def expectation_of(level: str) -> str:
+    """What to expect of a model that reaches the level of this name."""
+    return next(one.expectation for one in LEVELS if one.name == level)
+
+
 def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[str]:
     whole, *kinds = scores
     worst = min(kinds, key=lambda score: score.value, default=whole)
     if whole.value - worst.value > WORSE_KIND:
-        yield f"queries of the kind {worst.part} lose most ({worst.value:.1f})"
+        kind = "the queries of your log" if worst.part == LOG else f"queries of the kind {worst.part}"
+        yield f"{kind} lose most ({worst.value:.1f})"
     if result["queries"] < FEW_QUERIES:
         yield f"{result['queries']:,} queries are few: see the interval"
     if result["clusters"] < min(FEW_CLUSTERS, result["queries"]):

@@ -88,7 +88,8 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
         "NumPy alone:"
     )
     use = (
-        "\n\ncodes = stored(model.encode(documents))\n"
+        '\n\ndocuments, queries = ["A man plays the guitar.", "Two dogs run."], ["who plays music?"]\n'
+        "codes = stored(model.encode(documents))  # model: as above\n"
         "scores = rotated(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
     )
     yield f"```python\n{recipe(str(facts['format']))}{use}\n```"

@@ -183,7 +183,7 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
 
 
 def _options(params: Params) -> ReadOptions:
-    return ReadOptions(params.format, (params.column,) if params.column else (), id_column=params.id_column)
+    return ReadOptions(params.format, params.column, id_column=params.id_column)
 
 
 class _Encoding:
@@ -350,7 +350,7 @@ class _Encoding:
         own = self._found.quantizer if self._found else None
         return {
             "input": self._digest,
-            "column": self._params.column,
+            "column": list(self._params.column) or None,
             "id_column": self._params.id_column,
             "format": self._params.format,
             "passages": self._params.passages,

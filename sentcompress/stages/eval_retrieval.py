@@ -140,7 +140,8 @@ def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) ->
     undefined = sorted(set(recall_cutoffs(asked)) - set(recall_cutoffs(depth)))
     if undefined:
         without = ", ".join(f"Recall@{cutoff}" for cutoff in undefined)
-        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; {without} is not computed")
+        are = "is" if len(undefined) == 1 else "are"
+        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; {without} {are} not computed")
     return depth
 
 

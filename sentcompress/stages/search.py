@@ -141,7 +141,7 @@ def _queries(params: Params, reporter: Reporter) -> list[str]:
 class _Reading:
     """How texts are read: the columns, whether rows are cut into passages, whether unreadable lines are skipped."""
 
-    column: str | None = None
+    column: tuple[str, ...] = ()
     passages: bool = False
     skip_bad: bool = False
     id_column: str | None = None
@@ -153,6 +153,7 @@ class _Collection:
 
     Attributes:
         unread: the files of a folder that are not read, in words; empty if there are none.
+        whole: whether long texts are not cut into passages, but could be.
     """
 
     name: str
@@ -161,6 +162,7 @@ class _Collection:
     texts: IdentifiedTexts
     reading: _Reading = _Reading()
     unread: str = ""
+    whole: bool = False
 
 
 def _collection(params: Params, work: WorkDirectory) -> _Collection:
@@ -170,7 +172,8 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
         if reading == _Reading():
-            reading = _Reading(**index.facts["reading"])
+            read = index.facts["reading"]
+            reading = _Reading(**{**read, "column": tuple(read["column"])})
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -192,19 +195,23 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         texts,
         reading,
         found.unread(path) if found else "",
+        whole=not (found or _is_cut(path, reading)),
     )
 
 
 def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> IdentifiedTexts:
     """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
-    options = ReadOptions(columns=(reading.column,) if reading.column else (), id_column=reading.id_column)
+    options = ReadOptions(columns=reading.column, id_column=reading.id_column)
     if found:
         if reading.passages:
             refuse_passages(path, found)
         return texts_of_folder(path, found, options, passages_of, reading.skip_bad)
-    source = as_source(path)
-    cut = passages_of if reading.passages or source.extension in PAGES else None
-    return identified_texts(source, options, cut, reading.skip_bad)
+    return identified_texts(as_source(path), options, passages_of if _is_cut(path, reading) else None, reading.skip_bad)
+
+
+def _is_cut(path: Path, reading: _Reading) -> bool:
+    """Whether the texts of a file are cut into passages."""
+    return reading.passages or as_source(path).extension in PAGES
 
 
 class _WarningsOnly(Reporter):
@@ -282,7 +289,7 @@ class _Search:
         own = {"collection": collection.name, "model": self._source.reference}
         reading, kind = collection.reading, self._params.index
         parts = ["passages"] if reading.passages else []
-        parts += ["column", name_part(reading.column)] if reading.column else []
+        parts += [part for column in reading.column for part in ("column", name_part(column))]
         parts += ["id", name_part(reading.id_column)] if reading.id_column else []
         stem = name_part(_without_extension(collection.name), 60) or "collection"
         marks: dict[str, list[str]] = {what: [] for what in own}
@@ -339,7 +346,7 @@ class _Search:
         plan.tell(self._reporter)
         if not build.has(VECTORS):
             with build.write(VECTORS) as path:
-                self._spool(texts, path)
+                self._spool(texts, path, " (`passages` searches all of it, in passages)" * collection.whole)
         with self._reporter.track("building the index", total=count, unit="documents") as task:
             built = build_index(plan, in_file(build.path / VECTORS), task)
         with build.write(INDEX) as path:
@@ -365,11 +372,11 @@ class _Search:
             write_texts(folder, ((one, text) for one, text in collection.texts.read() if text.strip()), collection.name)
         collection.texts.tell(self._reporter)
 
-    def _spool(self, texts: TextStore, path: Path) -> None:
-        """Write the documents' vectors as they are searched."""
+    def _spool(self, texts: TextStore, path: Path, advice: str) -> None:
+        """Write the documents' vectors as they are searched; `advice` is for texts longer than the model reads."""
         label, embedder = self._source.label, self._open()
         if cut := told_truncation(embedder.count_tokens, texts.texts()):
-            self._reporter.warn(f"{label}: {cut}")
+            self._reporter.warn(f"{label}: {cut}{advice}")
         with (
             self._reporter.track(f"encoding documents with {label}", total=len(texts), unit="documents") as task,
             writing_vectors(path, len(texts), embedder.dimension, "float32") as append,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,26 @@ def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytes
         "Report: w/report/report.html",
         "Plan: w/plans/my docs.toml, run in 5 min",
     ]
+
+
+def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    documents = tmp_path / "my docs.csv"
+    documents.touch()
+    figures = (9_490_000, 90_900_000, 128, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
+    result = Result("docs", Path("w/plans/docs.toml"), [], 300.0, Achieved("w/exports/docs", *figures, "int8.onnx"))
+    asked = Params(inputs=(str(documents),), column=("name", "body"), id_column="url", skip_bad=True)
+    compress.show(result, Call(asked, Path("w")))
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"To encode the documents: sentcompress encode '{documents}' --model exports/docs --store quantizer "
+        "--runtime onnx-int8 --column name --column body --id-column url --skip-bad -o vectors --work w"
+    )
+    # Vectors of the teacher; two commands; other texts than `encode` reads.
+    others = ({"keep_index": True}, {"inputs": (*asked.inputs, "b")}, {"text_as": "paragraph"})
+    for other in (*others, {"inputs": ("stanfordnlp/snli",)}):
+        compress.show(result, Call(replace(asked, **other), Path("w")))
+        assert "To encode" not in capsys.readouterr().out
 
 
 def test_without_a_verdict_only_the_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:

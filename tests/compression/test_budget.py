@@ -55,6 +55,10 @@ def test_a_short_time_is_shared_among_fewer_texts_and_passages_before_it_is_refu
     with pytest.raises(TooShortError) as refused:
         share_out(195, busy, 2, 10**7, 128)
     assert 195 < refused.value.needed <= 218
+    least = refused.value.least
+    assert least.texts == 500, "of these, not of all texts, it is told how long the teacher takes"
+    parts = busy.spent + least.embedding + LEAST_TRAINING + least.measuring
+    assert parts == pytest.approx(refused.value.needed, abs=2), "the parts that are told make up what is to be allowed"
 
 
 @pytest.mark.parametrize(("candidates", "first_minutes"), [(2, 8.0), (4, 15.0)])

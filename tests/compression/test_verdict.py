@@ -35,6 +35,20 @@ def test_the_results_in_words() -> None:
     )
 
 
+def test_what_a_search_fidelity_means_is_told_unless_judged_queries_tell_it(tmp_path: Path) -> None:
+    """84 out of 100 sounds like a loss of a sixth."""
+    work = works.compressed(tmp_path / "work")
+    made = {"export": work.get("exports", "docs"), "eval-search": work.get("evaluations", "docs-search")}
+    found = verdict_of(made)
+    assert found is not None
+    assert ". As a rule of thumb: good for most uses; models of this level kept " in found.results
+    assert "rule of thumb" not in dataclasses.replace(found, judged=97.06).results
+    few = works.search(work, made["export"], "few", 92.0, passages=999)
+    among_few = verdict_of({**made, "eval-search": few})
+    assert among_few is not None
+    assert "rule of thumb" not in among_few.results, "search fidelity is higher among fewer passages"
+
+
 def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
     judged = dataclasses.replace(ACHIEVED, judged=97.06)
     assert judged.sentence.endswith("to 85.0); on your judged queries, it keeps 97.1% of nDCG@10 (float32 vectors).")

@@ -36,6 +36,27 @@ def test_hub_jsonl_with_numbers(tmp_path: Path) -> None:
     assert records[3].relation is Relation.NO_GOLD
 
 
+@pytest.mark.parametrize("header", ["premise;hypothesis;label", '\ufeff"premise";"hypothesis";"label"'])
+def test_a_csv_separated_by_semicolons(tmp_path: Path, header: str) -> None:
+    """Spreadsheets write it where the decimal sign is a comma; the fields then have commas of their own."""
+    path = tmp_path / "a.csv"
+    path.write_text(f'{header}\np, and more;"h; more, too";0\nq;i;2\n', encoding="utf-8")
+    expected = [
+        Record(("p, and more", "h; more, too"), Relation.ENTAILMENT),
+        Record(("q", "i"), Relation.CONTRADICTION),
+    ]
+    assert list(read_records(path)) == expected
+    packed = tmp_path / "a.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(read_records(packed)) == expected
+
+
+def test_a_csv_whose_header_has_commas_is_separated_by_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"premise","hypothesis","label","a;b"\np;q,h,0,\n', encoding="utf-8")
+    assert list(read_records(path)) == [Record(("p;q", "h"), Relation.ENTAILMENT)]
+
+
 def test_allnli_tsv_takes_one_split(tmp_path: Path) -> None:
     header = "split\tdataset\tfilename\tsentence1\tsentence2\tlabel\n"
     rows = [f'train\tSNLI\tx\t{p}\t"{h}\t{r.name.lower()}\n' for p, h, r in NLI] + ["dev\tSNLI\tx\tz\tz\tneutral\n"]

@@ -59,6 +59,12 @@ def test_the_overview_has_no_score_that_only_the_teacher_has(tmp_path: Path) -> 
     assert list(quality.columns) == ["model", "docs dev, search fidelity"]
 
 
+def test_the_overview_says_what_its_speed_and_its_vectors_are_of(made: WorkDirectory) -> None:
+    """The verdict above it is about the int8 graph and stored vectors of the same model."""
+    (found,) = (one for one in overview.section(gather(made)).tables if one.title == "Size and speed")
+    assert {"encoding speedup (float32)", "bytes per vector (float32)"} <= set(found.columns)
+
+
 def test_every_model_and_every_format_tried_is_there_with_its_sources(made: WorkDirectory) -> None:
     section = section_of(made)
     tried = table(section, "Models tried")
@@ -98,7 +104,10 @@ def test_the_charts_have_a_point_for_each_and_one_colour_for_each_shape(made: Wo
 def test_the_report_begins_with_the_compression(made: WorkDirectory) -> None:
     result = report.run(report.Params(), made)
     assert result["student"] == "exports/docs"
-    (sentence,) = result["verdict"]
+    sentence, *others = result["verdict"]
+    (found,) = gather(made).compressions
+    assert others == [found.achieved.results, found.achieved.caution], "what the figure means, and what limits it"
+    assert all(others)
     assert sentence.startswith(
         "The model is 1 MB instead of 9 MB and 3.0 times as fast; a vector is 2 bytes instead of 24"
     )

@@ -88,11 +88,14 @@ def test_a_table_keeps_its_ids_and_joins_titles(
 def test_other_columns_and_row_numbers(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
     rows = [{"sentence": text, "other": f"{text} red"} for text in TEXTS[:5]]
     encode(work, tiny_model, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "one")
-    encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "two", column="other")
-    one, two = (sentcompress.read_vectors(tmp_path / name) for name in ("one", "two"))
+    encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "two", column=("other",))
+    encode(work, tiny_model, str(tmp_path / "a.jsonl"), tmp_path / "both", column=("other", "sentence"))
+    one, two, both = (sentcompress.read_vectors(tmp_path / name) for name in ("one", "two", "both"))
     assert one.ids == ["0", "1", "2", "3", "4"]
     np.testing.assert_allclose(one.to_array(), plain(tiny_model, TEXTS[:5]), atol=1e-6)
     np.testing.assert_allclose(two.to_array(), plain(tiny_model, [row["other"] for row in rows]), atol=1e-6)
+    joined = [f"{row['other']} {row['sentence']}" for row in rows]
+    np.testing.assert_allclose(both.to_array(), plain(tiny_model, joined), atol=1e-6)
 
 
 def test_titles_and_ids_are_found_as_compress_finds_them(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
@@ -119,7 +122,7 @@ def test_the_corpus_of_a_collection(work: WorkDirectory, tmp_path: Path, tiny_mo
     ("rows", "options", "message"),
     [
         ([{"a": "x"}], {}, "cannot tell which column holds the text"),
-        ([{"text": "x"}], {"column": "body"}, "no column 'body'"),
+        ([{"text": "x"}], {"column": ("body",)}, "no column 'body'"),
         ([{"_id": "1", "text": "x"}, {"_id": "", "text": "y"}], {}, "line 2: no '_id'"),
         ([{"_id": "1", "text": 3}], {}, "'text' is a number, not text"),
         ([{"_id": ["1"], "text": "x"}], {}, "'_id' is a list"),

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
 
     monkeypatch.chdir(made.path)
     scope = {"model": Model(), "documents": TEXTS, "queries": TEXTS[:7]}
-    exec(lines, scope)
+    exec(re.sub(r"(?m)^documents, queries = .*$", "", lines), scope)
     codes = np.asarray(scope["codes"])
     expected = quantizer.encode(vectors)
     assert codes.view(np.uint8).reshape(200, -1).shape == (200, SIZES[name]) == expected.shape
@@ -67,6 +68,18 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
     assert f"in {SIZES[name]} bytes each ({name}, {quantizer.dimension} of 32 dimensions)" in section
     assert "| 32 " in section
     assert "If these queries also chose the format" in section
+
+
+def test_the_lines_of_the_card_run_as_they_are_pasted(
+    work: WorkDirectory, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = exported(work, tiny_model, fit(work, tiny_model).name, "pasted")
+    monkeypatch.chdir(made.path)
+    scope: dict[str, Any] = {}
+    for lines in re.findall(r"```python\n(.*?)```", (made.path / "README.md").read_text(encoding="utf-8"), re.DOTALL):
+        exec(lines.replace("path/of/this/folder", "."), scope)
+    assert scope["codes"].shape == (2, SIZES["int8"])
+    assert scope["scores"].shape == (1, 2)
 
 
 def test_encode_uses_the_quantizer_of_the_exported_folder(

@@ -68,10 +68,25 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
     table = tmp_path / "docs.jsonl"
     rows = [{"_id": f"d{n}", "text": text, "passages": text} for n, text in enumerate(TEXTS[:20])]
     write_jsonl(table, rows)
-    for column in (None, "passages"):
+    for column in ((), ("passages",)):
         for passages in (False, True):
             search(work, collection=str(table), model=str(tiny_model), column=column, passages=passages)
     assert len(work.names("indexes")) == 4
+
+
+def test_several_columns_are_joined_as_compress_joins_them(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "docs.jsonl"
+    write_jsonl(table, [{"name": text.split()[0], "details": text} for text in TEXTS[:20]])
+    asked = {"collection": str(table), "model": str(tiny_model)}
+    joined, own = (search(work, "dog", **asked, column=one) for one in (("name", "details"), ("details",)))
+    assert {one["text"] for one in joined.answers[0].results} <= {f"{one.split()[0]} {one}" for one in TEXTS[:20]}
+    assert {one["text"] for one in own.answers[0].results} <= set(TEXTS[:20])
+    assert len(work.names("indexes")) == 2
+    search(work, collection=str(table), model=str(tiny_model), column=("name", "details"), force=True)
+    again = search(work, "dog", model=str(tiny_model))
+    assert again == joined, "without a collection, that of the last index, read in the same way"
 
 
 def test_each_column_of_ids_has_an_index_of_its_own(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
@@ -519,7 +534,7 @@ def test_a_query_that_names_a_file_is_warned_of(work: WorkDirectory, tiny_model:
     assert told.warnings == [f"{path} is searched as a text; name documents with `collection`"]
 
 
-@pytest.mark.parametrize("asked", [{"column": "title"}, {"passages": True}, {"skip_bad": True}])
+@pytest.mark.parametrize("asked", [{"column": ("title",)}, {"passages": True}, {"skip_bad": True}])
 def test_held_out_passages_are_not_cut_again(work: WorkDirectory, tiny_model: Path, asked: dict[str, Any]) -> None:
     make_documents(work, TEXTS[:20], QUERIES)
     with pytest.raises(InputError, match="documents/main is made of passages"):

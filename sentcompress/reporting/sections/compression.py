@@ -11,6 +11,7 @@ from typing import Any
 from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
+from sentcompress.evaluation.search_verdict import LOG
 from sentcompress.numeric import between, gain, number, share, size
 from sentcompress.reporting.candidates import Tried, first_score, int8_bytes, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
@@ -20,8 +21,6 @@ from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
-# The part of the scores of queries that split-documents took from a log.
-LOG = "log"
 # Markers of the models by how they were made, and what the legend calls that.
 MADE = {"": ("x", "not trained"), "distill": ("o", "trained"), "average": ("s", "averaged")}
 CHOSEN, OTHER = "series2", "series1"

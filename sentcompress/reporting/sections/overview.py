@@ -61,11 +61,12 @@ def heading(evidence: Evidence, about: str) -> str:
 def verdict(evidence: Evidence, about: str) -> list[str]:
     """The verdict in sentences: sizes before and after, scores kept, and speed; empty without a compared model.
 
-    That of a compression is its own.
+    That of a compression is its own, with what to know of its figures.
     """
     compression = evidence.compression_of(about)
     if compression is not None:
-        return [compression.achieved.sentence]
+        achieved = compression.achieved
+        return [line for line in (achieved.sentence, achieved.results, achieved.caution) if line]
     known = summaries(evidence)
     ours = known[about]
     compared = [one for one in evaluations_of(evidence, about) if COMPARE in one.models]
@@ -111,13 +112,16 @@ def _quality_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
 
 
 def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
+    # The same model can be faster in another runtime, as the verdict of a compression says.
+    runtimes = {summary.speed.part for summary in found if summary.speed and summary.compared}
+    runtime = f" ({runtimes.pop()})" if len(runtimes) == 1 else ""
     columns: list[tuple[str, Cell]] = [
         ("parameters", lambda s: amount(s.sizes.get(PARAMETERS))),
         ("dimensions", lambda s: number(s.sizes[VECTOR_BYTES] // 4) if VECTOR_BYTES in s.sizes else ""),
-        ("bytes per vector", lambda s: size(s.sizes.get(VECTOR_BYTES))),
+        ("bytes per vector (float32)", lambda s: size(s.sizes.get(VECTOR_BYTES))),
         ("weights on disk", lambda s: size(s.sizes.get(WEIGHT_BYTES))),
         # Not sentences per second, which are not comparable between runs.
-        ("encoding speedup", lambda s: times(s.times_faster)),
+        (f"encoding speedup{runtime}", lambda s: times(s.times_faster)),
     ]
     return _table(evidence, found, "Size and speed", columns, order(evidence))
 
