@@ -35,6 +35,7 @@ def test_the_plans_of_a_number_of_bytes() -> None:
         StoragePlan("pq", 256, 128),
     ]
     assert plans(1, 384, "binary") == [StoragePlan("binary", 8)]
+    assert plans(1, 384, "int8") == [StoragePlan("int8", 1)]
     assert plans(48, 384, "pq", 96) == [StoragePlan("pq", 96, 48)]
     assert plans(2000, 16, "auto", 16)[0] == StoragePlan("float32", 16)
 
@@ -48,11 +49,15 @@ def test_product_codes_that_would_leave_most_bytes_unused_are_refused() -> None:
         assert StoragePlan("pq", dimension, int(segments[0])) in plans(64, 384, "auto", dimension)
     assert plans(64, 384, "pq", 100) == [StoragePlan("pq", 100, 50)]
     assert plans(64, 7, "pq")[0].segments == 3
+    assert plans(4, 384, "pq", 9) == [StoragePlan("pq", 9, 3)]
+    assert plans(4, 384, "pq", 10) == [StoragePlan("pq", 10, 2)], "half of the bytes are used"
 
 
 def test_product_codes_have_at_most_half_a_byte_per_dimension() -> None:
     assert plans(64, 384, "pq", 30) == [StoragePlan("pq", 30, 15)]
-    assert "pq" not in {plan.format for plan in plans(64, 384, "auto", 30)}
+    for dimension in (30, 64):
+        assert "pq" not in {plan.format for plan in plans(64, 384, "auto", dimension)}, "int8 holds all dimensions"
+    assert "pq" in {plan.format for plan in plans(64, 384, "auto", 66)}
     with pytest.raises(InputError, match="at least two dimensions"):
         plans(64, 384, "pq", 1)
 

@@ -101,6 +101,12 @@ def test_the_two_values_of_a_bit_are_the_means_of_the_two_sides() -> None:
         assert np.square(other.decode(other.encode(sample)) - sample).sum() > error
 
 
+def test_a_side_of_a_bit_can_have_one_value() -> None:
+    sample = np.array([[0, 4], [0, 4], [2, -2]], dtype=np.float32)
+    codec = fit_binary(sample)
+    np.testing.assert_allclose(codec.decode(codec.encode(sample)), sample, atol=1e-6)
+
+
 def test_a_product_code_names_the_nearest_centroid() -> None:
     codec = FITS["pq"](made(), 8, 0)
     assert isinstance(codec, ProductCodes)
