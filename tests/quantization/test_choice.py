@@ -49,6 +49,7 @@ def test_product_codes_that_would_leave_most_bytes_unused_are_refused() -> None:
         assert StoragePlan("pq", dimension, int(segments[0])) in plans(64, 384, "auto", dimension)
     assert plans(64, 384, "pq", 100) == [StoragePlan("pq", 100, 50)]
     assert plans(64, 7, "pq")[0].segments == 3
+    assert plans(4, 384, "pq", 9) == [StoragePlan("pq", 9, 3)]
     assert plans(4, 384, "pq", 10) == [StoragePlan("pq", 10, 2)], "half of the bytes are used"
 
 
