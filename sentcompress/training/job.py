@@ -67,9 +67,12 @@ class Preparation:
 
     @cached_property
     def settings(self) -> Settings:
-        """The hyperparameters; the model may read less of a text than was asked for."""
+        """The hyperparameters; the model may read less of a text than was asked for, which is reported."""
         asked: Settings = self.params.settings(self.size)
-        return replace(asked, max_length=min(asked.max_length, self.encoder.text.max_length))
+        longest = self.encoder.text.max_length
+        if self.params.max_length is not None and self.params.max_length > longest:
+            self.reporter.note(f"texts are cut at {longest:,} tokens, as many as the model reads")
+        return replace(asked, max_length=min(asked.max_length, longest))
 
     @property
     def hyperparameters(self) -> Hyperparameters:

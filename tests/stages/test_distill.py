@@ -75,6 +75,15 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
     assert files == {"model", "log.jsonl", "manifest.json", "request.json"}
 
 
+def test_a_length_beyond_what_the_model_reads_is_lowered_and_told(work: WorkDirectory) -> None:
+    longest = load_model(stage.run(params(name="short", epochs=1), work).path / "model").text.max_length
+    cut = f"texts are cut at {longest} tokens, as many as the model reads"
+    for asked, told in ((longest, []), (longest + 1, [cut])):
+        listener = Listener()
+        stage.run(params(name=f"long-{asked}", epochs=1, max_length=asked), work, listener)
+        assert [note for note in listener.notes if "cut at" in note] == told
+
+
 def test_the_student_learns_the_projected_teacher(work: WorkDirectory) -> None:
     numbers = dict(SHORT, epochs=20, lr=5e-3)
     artifact = stage.run(params(student="teacher:2", **numbers), work)
