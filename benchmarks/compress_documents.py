@@ -7,9 +7,9 @@ Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else giv
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
 teacher's (float32, exact search). With `--keep-index`, the student encodes the queries and the teacher the documents.
 STS-B and STS13, sets of other text, show what training on one's own documents costs elsewhere. Quora is written as a
-collection first, and so is law, a kind of text that the published students were not trained on: passages without their
-titles, of which each title is to find its own. A row that is there is skipped, or replaced with `--again`; an
-interrupted run resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time.
+collection first, and so is law, a kind of text that the published students were not trained on: passages, of which some
+are searched with their titles, which are removed from them. A row that is there is skipped, or replaced with `--again`;
+an interrupted run resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time.
 Writes benchmarks/results/compress_documents.json and .md.
 """
 
@@ -52,7 +52,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 # The teacher's are 82.03 and 80.60.
 STS_SETS = ("STS-B", "STS13")
-# Passages of law to be searched, and the words of a title, and of a passage behind a title, at least.
+# Passages of law to be searched; the numbers of words that a title can have, and the fewest words behind it.
 LAW_PASSAGES = 10_000
 TITLE_WORDS, BEHIND_TITLE = range(2, 15), 20
 
@@ -208,6 +208,8 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="replace the rows that are there")
     asked = parser.parse_args()
     retrieval = asked.data / "retrieval"
+    if unknown := set(asked.sets.split(",")) - {"SciFact", "msmarco_5k", *WRITTEN}:
+        parser.error(f"no collections: {', '.join(sorted(unknown))}")
     folders = {"SciFact": retrieval / "scifact", "msmarco_5k": retrieval / "msmarco_5k"}
     rows = read_results("compress_documents", {"rows": []})["rows"]
     for setting in asked.only.split(","):

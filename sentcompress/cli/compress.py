@@ -8,6 +8,12 @@ from typing import Any
 from sentcompress.cli.call import Call
 from sentcompress.cli.terminal import say, say_wrapped
 from sentcompress.commands.spelling import spelled
+from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.collection_folders import CORPUS, existing
+from sentcompress.corpora.document_files import LINE, PAGES, usual_unit
+from sentcompress.corpora.identified_texts import identified_texts
+from sentcompress.corpora.readers import ReadOptions, find_format
+from sentcompress.errors import InputError
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
@@ -56,13 +62,29 @@ def show(result: Result, call: Call) -> str | None:
 def _encode_line(result: Result, call: Call) -> str:
     """The command that encodes the documents; empty if one cannot, or if a kept index has their vectors already."""
     params = call.params
-    one = len(params.inputs) == 1 and Path(params.inputs[0]).exists() and not params.text_as
-    if params.keep_index or not one:
+    if params.keep_index or params.text_as or len(params.inputs) != 1 or not Path(params.inputs[0]).exists():
+        return ""
+    place = Path(params.inputs[0])
+    collection = place.is_dir() and existing(place, CORPUS) is not None
+    if place.is_file() and not _is_read_alike(place, params):
         return ""
     words = ["sentcompress", "encode", params.inputs[0], "--model", f"exports/{result.name}", "--store", "quantizer"]
     words += ["--runtime", "onnx-int8"] if result.verdict and result.verdict.graph else []  # as it was measured
-    for column in params.column:
-        words += ["--column", column]
-    words += ["--id-column", params.id_column] if params.id_column else []
-    words += ["--skip-bad"] if params.skip_bad else []
+    if not collection:
+        words += ["--passages"] if place.is_dir() or as_source(place).extension in PAGES else []
+        words += [word for column in params.column for word in ("--column", column)]
+        words += ["--id-column", params.id_column] if params.id_column else []
+        words += ["--skip-bad"] if params.skip_bad else []
     return shell_line([*words, "-o", "vectors", "--work", str(call.work)])
+
+
+def _is_read_alike(file: Path, params: Any) -> bool:
+    """Whether `encode` takes the same for documents: not both columns of pairs, nor the paragraphs of wrapped lines."""
+    source, options = as_source(file), ReadOptions(columns=params.column, id_column=params.id_column)
+    try:
+        if source.extension not in PAGES and find_format(source, None) == "text":
+            return usual_unit(source) == LINE
+        identified_texts(source, options, skip_bad=params.skip_bad)
+    except InputError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""A plan while it runs: the stages before its last training lengthen or shorten it by the time that they took.
+"""A plan while it runs: its last training gets what the stages before it saved, or loses what they took too long.
 
 The teacher's speed is measured when the plan is made, and the machine can be quieter or busier later. The file of the
 plan is changed, and not only the stage that runs: it stays what was run, so that a later run finds the result up to
@@ -45,7 +45,8 @@ class Pace:
         if last is None or last.number != number or self.plan.is_made_or_begun(last, self._work):
             return {}
         change = max(self.plan.spare_seconds(last, self._ends - time.monotonic()), (LEAST_SHARE - 1) * last.trains)
-        if abs(change) < LEAST_CHANGE:
+        # A training of another length has been shortened before, or somebody chose its minutes.
+        if abs(change) < LEAST_CHANGE or (change < 0 and not self.plan.is_as_planned(last)):
             return {}
         minutes = round((last.trains + change) / 60, 2)
         amount, took = ("more", "less") if change > 0 else ("less", "more")

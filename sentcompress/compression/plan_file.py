@@ -22,6 +22,7 @@ STUDENTS = "students"
 _MARK = "# compress "
 # Besides the request and its seconds.
 _TEXTS = ("since", "documents", "teacher")
+_TIMES = ("afterwards", "training")
 # A number of minutes or seconds that is larger was not written by `compress`.
 _LONGEST = 1e19
 
@@ -54,6 +55,7 @@ class PlanFile:
         documents, teacher: digests of what it was made for; empty if planning did not end.
         replaced: references of results of the plans that it replaced, which it makes no more.
         afterwards: seconds that are reserved for what follows the last training; None if the plan does not say so.
+        training: seconds of the last training as it was planned; None if nothing is trained.
     """
 
     request: Mapping[str, Any]
@@ -65,11 +67,12 @@ class PlanFile:
     teacher: str = ""
     replaced: Sequence[str] = ()
     afterwards: float | None = None
+    training: float | None = None
 
     @property
     def head(self) -> str:
         """The first line of the file."""
-        said = {name: getattr(self, name) for name in ("request", "seconds", "replaced", "afterwards", *_TEXTS)}
+        said = {name: getattr(self, name) for name in ("request", "seconds", "replaced", *_TIMES, *_TEXTS)}
         # JSON escapes all control characters but this one, and TOML allows none in comments.
         return _MARK + json.dumps(said, sort_keys=True).replace("\x7f", "\\u007f")
 
@@ -112,6 +115,10 @@ class PlanFile:
     def spare_seconds(self, last: Planned, left: float) -> float:
         """Of the seconds that are left, those that neither the last training nor what follows it needs."""
         return left - last.trains - self.afterwards if self.afterwards is not None else 0.0
+
+    def is_as_planned(self, last: Planned) -> bool:
+        """Whether the last training has the time that it was given when the plan was made."""
+        return self.training is not None and abs(last.trains - self.training) < 1
 
     def is_made_or_begun(self, one: Planned, work: WorkDirectory) -> bool:
         """Whether other options of a stage would lose what it has made: it is finished, or interrupted."""
@@ -160,16 +167,17 @@ def parsed_plan(text: str) -> PlanFile | None:
         first, *rest = text.split("\n")
         head = json.loads(first.removeprefix(_MARK)) if first.startswith(_MARK) else {}
         request, seconds = head["request"], head["seconds"]
-        texts, replaced, afterwards = {name: head[name] for name in _TEXTS}, head["replaced"], head["afterwards"]
+        texts, times = ({name: head[name] for name in names} for names in (_TEXTS, _TIMES))
+        replaced = head["replaced"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(request, dict) or not all(one is None or _is_time(one) for one in (seconds, afterwards)):
+    if not isinstance(request, dict) or not all(one is None or _is_time(one) for one in (seconds, *times.values())):
         return None
     if not isinstance(replaced, list) or not all(isinstance(text, str) for text in (*texts.values(), *replaced)):
         return None
     told = [line.removeprefix("# ") for line in rest if line.startswith("# ")]
     stages = _stages("\n".join(rest))
-    return PlanFile(request, seconds, told=told, stages=stages, replaced=replaced, afterwards=afterwards, **texts)
+    return PlanFile(request, seconds, told=told, stages=stages, replaced=replaced, **times, **texts)
 
 
 def _stages(text: str) -> Sequence[Mapping[str, Any]] | None:

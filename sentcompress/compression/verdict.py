@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentcompress.compression.budget import FEWEST_SEARCHED
 from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
-from sentcompress.evaluation.search_verdict import expectation_of
+from sentcompress.evaluation.search_verdict import FEW_PASSAGES, expectation_of
 from sentcompress.numeric import between
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
@@ -130,9 +129,7 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         first_found=first.value if first else float("nan"),
         graph=str(export.path / next(iter(graph))) if graph else "",
         keep_index=bool(search.facts["keep_index"]),
-        expected=expectation_of(search.facts["verdict"]["level"])
-        if search.facts["passages"] >= FEWEST_SEARCHED
-        else "",
+        expected=expectation_of(search.facts["verdict"]["level"]) if search.facts["passages"] >= FEW_PASSAGES else "",
         cautions=tuple(cautions),
     )
 

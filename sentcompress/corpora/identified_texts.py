@@ -124,11 +124,11 @@ def identified_texts(
     """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole file of markup.
 
     The id of a row is in `id_column`, or else in one of the columns IDS; without one, it is the number of the row among
-    those that can be read. Its text is the named column; otherwise its title (TITLES), a space and its text (TEXTS),
+    those that can be read. Its text is the named columns, joined in order; otherwise its title (TITLES), a space and its text (TEXTS),
     stripped, as eval-retrieval joins them.
 
     Args:
-        options: how it is read; at most one column.
+        options: how it is read.
         cut: makes texts of its documents (`document_files.read_documents`) instead.
         skip_bad: whether lines that cannot be read are skipped.
 

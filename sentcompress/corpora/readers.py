@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import io
 import json
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ _EXTENSIONS = {
 FILE_EXTENSIONS = ("txt", "text", *_EXTENSIONS)
 _PARQUET_MAGIC = b"PAR1"
 _HEAD = 65536
+_QUOTED = re.compile('"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[t
 
 def _csv_delimiter(source: ByteSource) -> str:
     """A semicolon if it separates the header, as where spreadsheets write decimal commas; otherwise a comma."""
-    header = _first_line(_head(source))
+    header = _QUOTED.sub("", _first_line(_head(source)))
     return ";" if ";" in header and "," not in header else ","
 
 

@@ -89,7 +89,7 @@ class TransformerEncoder(Encoder):
         match self.config._attn_implementation:
             case "sdpa":
                 return real
-            case "eager":
+            case "eager" if self.architecture != "mpnet":  # not all releases of transformers take another mask there
                 dtype: torch.dtype = self.transformer.dtype  # type: ignore[assignment]
                 kept = torch.zeros((), dtype=dtype, device=mask.device)
                 return torch.where(real, kept, torch.finfo(dtype).min)

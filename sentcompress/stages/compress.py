@@ -230,7 +230,13 @@ def _replan(
     made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
     again = set(made.references())
     not_again = [one for one in dict.fromkeys(replaced) if one not in again]
-    made = replace(made, replaced=not_again, afterwards=plan.budget.afterwards + plan.budget.judged)
+    last = made.last_training()
+    made = replace(
+        made,
+        replaced=not_again,
+        afterwards=plan.budget.afterwards + plan.budget.judged,
+        training=last.trains if last else None,
+    )
     _write(path, written_recipe(plan, made))
     return made
 

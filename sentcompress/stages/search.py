@@ -173,7 +173,7 @@ def _collection(params: Params, work: WorkDirectory) -> _Collection:
         name = str(index.facts["collection"])
         if reading == _Reading():
             read = index.facts["reading"]
-            reading = _Reading(**{**read, "column": tuple(read["column"])})
+            reading = _Reading(**{**read, "column": tuple(read["column"] or ())})
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
@@ -332,7 +332,7 @@ class _Search:
             KIND,
             name,
             COMMAND,
-            asked(params, model=self._source.reference, **asdict(reading)),
+            asked(params, model=self._source.reference, **asdict(reading) | {"column": list(reading.column) or None}),
             {collection.reference: collection.digest, **self._source.inputs},
             tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )

@@ -39,7 +39,7 @@ def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     documents = tmp_path / "my docs.csv"
-    documents.touch()
+    documents.write_text("name,body,url\na,b,c\n", encoding="utf-8")
     figures = (9_490_000, 90_900_000, 128, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
     result = Result("docs", Path("w/plans/docs.toml"), [], 300.0, Achieved("w/exports/docs", *figures, "int8.onnx"))
     asked = Params(inputs=(str(documents),), column=("name", "body"), id_column="url", skip_bad=True)
@@ -53,6 +53,41 @@ def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
     for other in (*others, {"inputs": ("stanfordnlp/snli",)}):
         compress.show(result, Call(replace(asked, **other), Path("w")))
         assert "To encode" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "expected"),
+    [
+        ({"docs/a.txt": "One.\n"}, "--id-column url", "docs --passages --id-column url"),
+        ({"docs.md": "# Title\n\nText.\n"}, "", "docs.md --passages"),
+        ({"docs.txt": "One text.\nAnother text.\n"}, "", "docs.txt"),
+        ({"docs/corpus.jsonl": '{"_id": "1", "title": "", "text": "One."}\n'}, "--id-column url --skip-bad", "docs"),
+        # `compress` reads paragraphs, and both questions.
+        ({"docs.txt": "A line that is\nwrapped.\n\nAnother that\nis wrapped.\n"}, "", None),
+        ({"docs.tsv": "question1\tquestion2\tis_duplicate\nwho\twhat\t1\n"}, "", None),
+    ],
+)
+def test_documents_that_encode_would_read_otherwise_are_not_named(
+    files: dict[str, str],
+    options: str,
+    expected: str | None,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    figures = (9_490_000, 90_900_000, 128, 1536, 84.26, None, "", 3.8, None, 73.4, 98.8)
+    result = Result("d", Path("w/plans/d.toml"), [], 300.0, Achieved("w/exports/d", *figures, ""))
+    given = {"id_column": "url"} if "--id-column" in options else {}
+    params = Params(inputs=(next(iter(files)).split("/")[0],), skip_bad="--skip-bad" in options, **given)
+    compress.show(result, Call(params, Path("w")))
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("To encode")]
+    words = (expected or "").split()
+    line = " ".join([*words[:1], "--model exports/d --store quantizer", *words[1:], "-o vectors --work w"])
+    assert found == ([f"To encode the documents: sentcompress encode {line}"] if expected else [])
 
 
 def test_without_a_verdict_only_the_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:

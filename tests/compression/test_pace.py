@@ -27,7 +27,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pace_of(folder: Path, left: float, text: str = STAGES, since: str = "", notes: Listener | None = None) -> Pace:
     """The pace of a plan with 100 seconds for what follows its last training, after which `left` seconds are left."""
-    path = write_plan(folder, text, {}, since, afterwards=100.0)
+    path = write_plan(folder, text, {}, since, afterwards=100.0, training=300.0)
     plan = read_plan(path)
     assert plan is not None
     return Pace(plan, path, WorkDirectory(folder / "work"), NOW + left, notes or Listener())
@@ -64,6 +64,17 @@ def test_time_that_is_lacking_is_taken_from_the_last_training(
     assert notes.notes == [f"{less} less to train: the stages before took more time than planned"]
     assert read_plan(tmp_path / "docs.toml") == of.plan
     assert [one.trains for one in of.plan.results()] == [120, 60 * minutes, 0]
+
+
+def test_a_training_is_shortened_once_and_not_if_its_minutes_were_chosen(tmp_path: Path) -> None:
+    of = pace_of(tmp_path, 300)
+    assert of.options(2) == {"max_minutes": 3.33}
+    again = Pace(of.plan, tmp_path / "docs.toml", WorkDirectory(tmp_path / "work"), NOW + 100, Listener())
+    assert not again.options(2), "it was interrupted before anything was saved, and is run again"
+    for chosen in ("9.0", "4.0"):
+        of = pace_of(tmp_path, 200, STAGES.replace("max-minutes = 5.0", f"max-minutes = {chosen}"))
+        assert not of.options(2)
+    assert of.plan.last_training().trains == 240
 
 
 @pytest.mark.parametrize("left", [400, 400 + LEAST_CHANGE - 0.1, 400 - LEAST_CHANGE + 0.1])

@@ -89,6 +89,7 @@ def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) 
         {"seconds": 10**400},
         {"seconds": "600"},
         {"afterwards": -1.0},
+        {"training": -1.0},
         {"since": None},
         {"documents": 3},
         {"teacher": []},

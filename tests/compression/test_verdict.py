@@ -43,7 +43,7 @@ def test_what_a_search_fidelity_means_is_told_unless_judged_queries_tell_it(tmp_
     assert found is not None
     assert ". As a rule of thumb: good for most uses; models of this level kept " in found.results
     assert "rule of thumb" not in dataclasses.replace(found, judged=97.06).results
-    few = works.search(work, made["export"], "few", 92.0, passages=999)
+    few = works.search(work, made["export"], "few", 92.0, passages=1999)
     among_few = verdict_of({**made, "eval-search": few})
     assert among_few is not None
     assert "rule of thumb" not in among_few.results, "search fidelity is higher among fewer passages"

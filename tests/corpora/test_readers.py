@@ -51,6 +51,12 @@ def test_a_csv_separated_by_semicolons(tmp_path: Path, header: str) -> None:
     assert list(read_records(packed)) == expected
 
 
+def test_a_comma_inside_quotes_does_not_separate_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"name, first";text\n"Ann, B.";one\n', encoding="utf-8")
+    assert [record.texts for record in read_records(path, ReadOptions(columns=("text",)))] == [("one",)]
+
+
 def test_a_csv_whose_header_has_commas_is_separated_by_them(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('"premise","hypothesis","label","a;b"\np;q,h,0,\n', encoding="utf-8")

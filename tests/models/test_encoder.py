@@ -68,7 +68,7 @@ def test_an_encoder_without_a_folder_layout_is_not_saved(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "electra", "distilbert", "albert", "mpnet"])
 def test_padding_is_masked_as_transformers_masks_it(kind: str) -> None:
-    """Fused and plain attention get masks of their own forms, which ask no tensor for a value."""
+    """Fused and plain attention get masks of their own forms, which ask no tensor for a value; MPNet's does not."""
     torch.manual_seed(0)
     transformer = tiny_transformer(kind)
     for parameter in transformer.parameters():
@@ -81,12 +81,12 @@ def test_padding_is_masked_as_transformers_masks_it(kind: str) -> None:
         with HostWaits() as waits:
             found = encoder.states(ids, mask)
         assert torch.equal(found[real], wanted)
-        assert waits.counts == {}
+        assert (waits.counts == {}) == (kind != "mpnet")
         with encoder.plain_attention():
             wanted = transformer(input_ids=ids, attention_mask=mask).last_hidden_state[real]
             with HostWaits() as waits:
                 found = encoder.states(ids, mask)
         assert torch.equal(found[real], wanted)
-        assert waits.counts == {}
+        assert (waits.counts == {}) == (kind != "mpnet")
         alone = transformer(input_ids=ids[:1], attention_mask=mask[:1]).last_hidden_state
         assert torch.equal(encoder.states(ids[:1], mask[:1], padded=False), alone)

@@ -62,7 +62,7 @@ def test_the_overview_has_no_score_that_only_the_teacher_has(tmp_path: Path) -> 
 def test_the_overview_says_what_its_speed_and_its_vectors_are_of(made: WorkDirectory) -> None:
     """The verdict above it is about the int8 graph and stored vectors of the same model."""
     (found,) = (one for one in overview.section(gather(made)).tables if one.title == "Size and speed")
-    assert {"encoding speedup (float32)", "bytes per vector (float32)"} <= set(found.columns)
+    assert {"encoding speedup (PyTorch, float32)", "bytes per vector (float32)"} <= set(found.columns)
 
 
 def test_every_model_and_every_format_tried_is_there_with_its_sources(made: WorkDirectory) -> None:

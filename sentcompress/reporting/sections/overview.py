@@ -114,7 +114,8 @@ def _quality_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
 def _gain_table(evidence: Evidence, found: Sequence[Summary]) -> list[Table]:
     # The same model can be faster in another runtime, as the verdict of a compression says.
     runtimes = {summary.speed.part for summary in found if summary.speed and summary.compared}
-    runtime = f" ({runtimes.pop()})" if len(runtimes) == 1 else ""
+    part = runtimes.pop() if len(runtimes) == 1 else ""
+    runtime = {"": "", "float32": " (PyTorch, float32)"}.get(part, f" ({part})")
     columns: list[tuple[str, Cell]] = [
         ("parameters", lambda s: amount(s.sizes.get(PARAMETERS))),
         ("dimensions", lambda s: number(s.sizes[VECTOR_BYTES] // 4) if VECTOR_BYTES in s.sizes else ""),
