@@ -10,8 +10,9 @@ from sentcompress.cli.terminal import say, say_wrapped
 from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.collection_folders import CORPUS, existing
-from sentcompress.corpora.document_files import LINE, PAGES, usual_unit
+from sentcompress.corpora.document_files import LINE, usual_unit
 from sentcompress.corpora.identified_texts import identified_texts
+from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format
 from sentcompress.errors import InputError
 from sentcompress.plain_text import shell_line, shell_word

@@ -124,8 +124,8 @@ def identified_texts(
     """The texts of a file: every line of plain text, also empty ones, every row of a table, or a whole file of markup.
 
     The id of a row is in `id_column`, or else in one of the columns IDS; without one, it is the number of the row among
-    those that can be read. Its text is the named columns, joined in order; otherwise its title (TITLES), a space and its text (TEXTS),
-    stripped, as eval-retrieval joins them.
+    those that can be read. Its text is the named columns, joined in order; otherwise its title (TITLES), a space and
+    its text (TEXTS), stripped, as eval-retrieval joins them.
 
     Args:
         options: how it is read.
