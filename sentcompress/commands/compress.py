@@ -43,6 +43,14 @@ class Params(Options):
             reads="sentcompress.quantities:read_seconds",
         ),
     ] = "30m"
+    prefer: Annotated[
+        str,
+        Opt(
+            "Which model to make of those that fit: quality (the nearest to the teacher), or speed (at most half of "
+            "the teacher's computation).",
+            choices=("quality", "speed"),
+        ),
+    ] = "quality"
     teacher: Annotated[
         str, Opt("Model to copy: embedded (all-MiniLM-L6-v2), a folder, or a hub name.", names=MODEL)
     ] = "embedded"

@@ -34,6 +34,13 @@ class Params(Hub, Named):
     float16: Annotated[
         bool, Opt("Store the folder's weights as float16, half the size; computation stays in float32.")
     ] = False
+    weights: Annotated[
+        str,
+        Opt(
+            "How the int8 graph stores its weights: int8, or int4 (about half the size; unpacked when it is opened).",
+            choices=("int8", "int4"),
+        ),
+    ] = "int8"
     quantizer: Annotated[
         str | None,
         Opt(
@@ -103,6 +110,8 @@ class Params(Hub, Named):
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:
             return ["`sts` scores the formats besides folder, but `formats` has none"]
+        if self.weights != "int8" and "int8" not in self.formats:
+            return ["`weights` is for the format int8, which `formats` does not name"]
         if self.calibrate and "int8" not in self.formats:
             return ["`calibrate` is for the format int8, which `formats` does not name"]
         return []

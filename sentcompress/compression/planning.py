@@ -111,16 +111,17 @@ def make_plan(
 def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
     """The shapes to train, the most promising first: those whose int8 graph has at most `most` bytes.
 
-    Only the teacher itself, if it fits. Beside a shape that is good from the start, only a few; see `FOR_NEW_SHAPES`.
+    Only the teacher itself, if it fits and speed is not preferred. Beside a shape that is good from the start, only a
+    few; see `FOR_NEW_SHAPES`.
 
     Raises:
         UsageError: if none fits; it names the smallest limit that would do.
     """
-    own = own_shape(teacher, params.teacher)
-    if own.bytes <= most:
+    own, fast = own_shape(teacher, params.teacher), params.prefer == "speed"
+    if own.bytes <= most and not fast:
         return [own]
     published = found.source.label == EMBEDDED_LABEL
-    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES)
+    shapes = fitting(teacher, most, with_published=published, count=CANDIDATES, fast=fast)
     if shapes and shapes[0].is_good:
         enough = read_seconds(params.time) >= FOR_NEW_SHAPES
         shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]

@@ -14,7 +14,7 @@ from typing import Any
 from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.plan_file import PlanFile
-from sentcompress.compression.shapes import Candidate, told_shapes
+from sentcompress.compression.shapes import INT8, Candidate, told_shapes
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.text_files import told_skipped
@@ -39,6 +39,9 @@ TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
+FASTER = (
+    "The model computes as much as the teacher; with `prefer` speed, it would compute at most half as much, and lose more"
+)
 # Of the words to train on, the share of general text.
 GENERAL = 0.25
 
@@ -115,6 +118,12 @@ class CompressionPlan:
         """Whether the teacher itself fits the budget, so that nothing is trained."""
         return self.candidates[0].untrained
 
+    @property
+    def weights(self) -> dict[str, str]:
+        """The option of `distill` and `export` that says how weights are stored, the same for all candidates."""
+        stored = self.candidates[0].weights
+        return {} if stored == INT8 else {"weights": stored}
+
     def stages(self) -> Iterator[dict[str, Any]]:
         """The stages, each a table of the recipe."""
         yield from self._data()
@@ -153,8 +162,10 @@ class CompressionPlan:
             starts = [{"student": name} for name in best]
         start, last = starts[0], f"{self.name}-last"
         yield self._distill(start, self.budget.last, last)
-        if not self.budget.rounds and (self.candidates[0].options or not self.candidates[0].published):
-            return last  # its start is no model that the weights could be averaged with
+        first = self.candidates[0]
+        if self.weights or (not self.budget.rounds and (first.options or not first.published)):
+            # An average of rounded weights is not rounded, or its start is no model that could be averaged with it.
+            return last
         # If the last training kept its start, this is the same model, whose vectors are then in the cache.
         mixed = f"{self.name}-mixed"
         yield {"command": "average", "inputs": [last, start["student"]], "weights": list(MIX), "name": mixed}
@@ -198,6 +209,7 @@ class CompressionPlan:
             "dev-passages": self.budget.dev_passages,
             **({"keep-index": True} if self.keep_index else {}),
             **TRAINING,
+            **self.weights,
             "max-minutes": round(minutes, 2),
             "seed": self.seed,
             "set": dict(OBJECTIVE),
@@ -219,7 +231,7 @@ class CompressionPlan:
                 "max-passages": self.budget.passages,
                 "name": name,
             }
-        exported = {"command": "export", "model": best, "float16": True, **stored}
+        exported = {"command": "export", "model": best, "float16": True, **self.weights, **stored}
         yield {**exported, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
         # As it is deployed, on queries that nothing was chosen with.
@@ -304,6 +316,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         longer = ["This is more than the time asked for, and cannot be shortened."]
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
+            FASTER,
             _told_measuring(plan),
             *(longer if budget.measuring > budget.seconds else []),
             *beyond,
@@ -332,6 +345,8 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
         if others := plan.candidates[1:]:
             lines.append(f"With more time, it would be compared with {told_shapes(others)}")
+    if plan.candidates[0].whole:
+        lines.append(FASTER)
     if any("vocabulary" in one.options for one in (plan.candidates if budget.rounds else plan.candidates[:1])):
         lines.append("A model whose vocabulary is cut to your documents loses more on other text")
     return lines

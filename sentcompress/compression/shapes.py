@@ -1,15 +1,17 @@
 """The students that a budget of bytes allows: published ones, whole or made smaller, and shapes cut from the teacher.
 
-The size of a shape is computed, that of its int8 graph: one byte for each weight of a matrix, four for every other
-parameter. The graphs of `export` differ by at most 1%, that of general-2m by 2%.
+The size of a shape is computed, that of its int8 graph: one byte for each weight of a matrix, or 0.58 if weights are
+stored in 4 bits, and four for every other parameter. The graphs of `export` differ by at most 1%, that of general-2m by
+2%.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sentcompress.models.int4 import BITS
 from sentcompress.models.model_files import read_config, whole_number
 from sentcompress.models.shape import told_sizes
 from sentcompress.published import FOLDER, PUBLISHED
@@ -17,6 +19,9 @@ from sentcompress.quantities import told_bytes
 
 # Bytes of a graph besides its weights: its operators, for each time that a layer is applied, and the rest.
 GRAPH_LAYER, GRAPH = 30_000, 5_000
+# How weights are stored, and the bytes of one.
+INT8, INT4 = "int8", "int4"
+WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
@@ -37,6 +42,9 @@ CHARACTER_COUNT = 2
 # layers, is cut to. SciFact and msmarco_5k consist of these to 98% to 99%; the teacher with only these has a search
 # fidelity of 89 on SciFact without any training, and of 94 with 10,000.
 LEAST_VOCABULARY = 8000
+# With fewer tokens than these, the teacher in int8 is worse than with four bits a weight and more tokens: untrained,
+# their search fidelity on SciFact is 91.0 with 8,000 tokens in int8, 96.3 with 12,000, and 93.1 with all in 4 bits.
+ENOUGH_FOR_INT8 = 12_000
 # A budget is used to at least this share: a smaller shape would waste it.
 LEAST_USE = 0.6
 
@@ -53,6 +61,7 @@ class Candidate:
         published: whether it comes with the package, or is cut from a student that does.
         whole: whether it has all layers of the teacher, and lacks rare tokens and perhaps some neurons.
         multiplications: for each token, see `TeacherSize.multiplications`.
+        weights: how its graph stores weights, int8 or int4.
     """
 
     student: str
@@ -62,6 +71,7 @@ class Candidate:
     published: bool = False
     whole: bool = False
     multiplications: int = 0
+    weights: str = INT8
 
     @property
     def is_good(self) -> bool:
@@ -72,12 +82,14 @@ class Candidate:
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
         parts = told_sizes({name.replace("-", "_"): value for name, value in self.options.items()})
+        bits = ["weights of 4 bits"] if self.weights == INT4 else []
         if self.published or self.untrained:
             own = f"{self.student}, a {'published student' if self.published else 'teacher'}"
-            return f"{own}, cut to {' and '.join(parts)}" if parts else own
+            cut = [f"cut to {' and '.join(parts)}"] if parts else []
+            return ", ".join([own, *cut, *bits])
         if self.whole:
-            return ", ".join(["all of the teacher's layers", *parts])
-        return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts])
+            return ", ".join(["all of the teacher's layers", *parts, *bits])
+        return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts, *bits])
 
 
 @dataclass(frozen=True)
@@ -129,24 +141,30 @@ class TeacherSize:
         token_dim: int | None = None,
         tokens: int | None = None,
         neurons: int | None = None,
+        weights: str = INT8,
     ) -> int:
         """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
         neurons, tokens = neurons or self.neurons, tokens or self.tokens
         applied, narrow = layers or self.layers, token_dim or self.table or self.width
         layers = layers or self.stored or self.layers
-        layer = 4 * self.width**2 + 2 * self.width * neurons + 4 * (9 * self.width + neurons)
-        table = tokens * narrow + (narrow * self.width if narrow != self.width else 0)
-        dense = 0 if self.vector == self.width else self.width * self.vector
-        return table + self.positions * narrow + layers * layer + dense + applied * GRAPH_LAYER + GRAPH
+        matrices = layers * (4 * self.width**2 + 2 * self.width * neurons) + (tokens + self.positions) * narrow
+        matrices += narrow * self.width if narrow != self.width else 0
+        matrices += 0 if self.vector == self.width else self.width * self.vector
+        others = layers * (9 * self.width + neurons)
+        return round(WEIGHT_BYTES[weights] * matrices) + 4 * others + applied * GRAPH_LAYER + GRAPH
 
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
         """The multiplications of all layers for each token, without those of attention among tokens."""
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
 
-    def tokens_within(self, most: int, neurons: int | None = None) -> int:
-        """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens."""
-        spare = most - self.graph_bytes(neurons=neurons)
-        return min(self.tokens, self.tokens + spare // (self.table or self.width)) // 500 * 500
+    def tokens_within(self, most: int, neurons: int | None = None, weights: str = INT8) -> int | None:
+        """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
+
+        None if the whole vocabulary fits.
+        """
+        spare = most - self.graph_bytes(neurons=neurons, weights=weights)
+        each = WEIGHT_BYTES[weights] * (self.table or self.width)
+        return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
 
 
 def own_shape(teacher: TeacherSize, name: str) -> Candidate:
@@ -154,54 +172,63 @@ def own_shape(teacher: TeacherSize, name: str) -> Candidate:
     return Candidate(name, teacher.graph_bytes(), untrained=True)
 
 
-def fitting(teacher: TeacherSize, most: int, *, with_published: bool, count: int) -> list[Candidate]:
+def fitting(
+    teacher: TeacherSize, most: int, *, with_published: bool, count: int, fast: bool = False
+) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
-    The teacher with all layers, without its rare tokens, comes first: untrained, it is close to the teacher. Then
-    published students, which have been trained on many texts, as they are or made smaller. Of the others, one for each
-    number of layers, the one that uses most of the budget; those that compute most come first.
+    The teacher with all layers comes first, with weights of 4 bits or without its rare tokens: untrained, it is close
+    to the teacher. Then published students, which have been trained on many texts, as they are or made smaller. Of the
+    others, one for each number of layers, the one that uses most of the budget; those that compute most come first.
 
     Args:
         with_published: whether the teacher is theirs.
+        fast: only shapes that compute at most half of what the teacher does.
     """
     ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
-    for layers, shape in _cuts(teacher):
+    for layers, shape in _cuts(teacher, ready[0].weights if ready else INT4):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
     # Of equal size, a shape that computes more has its weights in layers rather than in rare tokens.
     cut = sorted(best.values(), key=lambda shape: -shape.multiplications)
+    if fast:
+        cut = [shape for shape in cut if 2 * shape.multiplications <= teacher.multiplications()]
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
-    trimmed = _trimmed(teacher, most, NEURONS_OF_ALL_LAYERS[:1] if with_published else NEURONS_OF_ALL_LAYERS)
-    of_all_layers = {shape.student for shape in trimmed}
-    return [*trimmed, *ready, *(shape for shape in cut if shape.student not in of_all_layers)][:count]
+    shares = NEURONS_OF_ALL_LAYERS[:1] if with_published else NEURONS_OF_ALL_LAYERS
+    whole = [] if fast else _with_all_layers(teacher, most, shares)
+    of_all_layers = {shape.student for shape in whole}
+    found = [*whole, *ready, *(shape for shape in cut if shape.student not in of_all_layers)]
+    # One way of storing weights for all, which are compared by what remains of them when they are rounded.
+    return [shape for shape in found if shape.weights == found[0].weights][:count]
 
 
 def _of_published(most: int) -> list[Candidate]:
     """Published students that fit: larger ones that are cut, then the largest as it is."""
-    starters = sorted((one.graph_bytes, name) for name, one in PUBLISHED.items() if one.starter)
-    whole = [
-        Candidate(name, size, published=True, multiplications=_size_of_published(name).multiplications())
-        for size, name in starters
-        if size <= most
-    ]
-    cut = list(_cut_of_published(most, [name for _, name in starters[len(whole) :]]))
-    # A larger student that only lacks rare tokens is better than a smaller one. With fewer neurons too, it starts where
-    # that starts, and learns faster.
-    only_trimmed = any("feed-forward" not in shape.options for shape in cut)
-    return [*cut, *([] if only_trimmed else whole[-1:])]
-
-
-def _cut_of_published(most: int, names: Iterable[str]) -> Iterator[Candidate]:
-    """Published students with as many of their neurons as leave room for enough tokens."""
-    for name in names:
+    found: list[Candidate] = []
+    for name in sorted(PUBLISHED, key=lambda name: -PUBLISHED[name].graph_bytes):
+        if not PUBLISHED[name].starter:
+            continue
         size = _size_of_published(name)
-        for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
-            neurons = None if share == 1 else round(share * size.neurons)
-            tokens = size.tokens_within(most, neurons)
-            if tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
-                yield replace(_cut(size, name, tokens=tokens, neurons=neurons), published=True)
+        if not found and PUBLISHED[name].graph_bytes <= most:
+            return [_cut(size, name, published=True, size=PUBLISHED[name].graph_bytes)]
+        if shape := _cut_of_published(size, name, most):
+            found.append(shape)
+            # A larger student that only lacks rare tokens is better than a smaller one. With fewer neurons too, it
+            # starts where that starts, and learns faster.
+            if "feed-forward" not in shape.options:
                 break
+    return found
+
+
+def _cut_of_published(size: TeacherSize, name: str, most: int) -> Candidate | None:
+    """A published student in 4 bits, as it is or with as many of its neurons as leave room for enough tokens."""
+    for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
+        neurons = None if share == 1 else round(share * size.neurons)
+        tokens = size.tokens_within(most, neurons, INT4)
+        if tokens is None or tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
+            return _cut(size, name, tokens=tokens, neurons=neurons, weights=INT4, published=True)
+    return None
 
 
 def _size_of_published(name: str) -> TeacherSize:
@@ -213,10 +240,10 @@ def _size_of_published(name: str) -> TeacherSize:
 
 def smallest(teacher: TeacherSize) -> Candidate | None:
     """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
-    return min((shape for _, shape in _cuts(teacher)), key=lambda shape: shape.bytes, default=None)
+    return min((shape for _, shape in _cuts(teacher, INT4)), key=lambda shape: shape.bytes, default=None)
 
 
-def _cuts(teacher: TeacherSize) -> Iterator[tuple[int, Candidate]]:
+def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
     for layers in range(1, teacher.layers + 1) if teacher.can_cut else ():
         for narrow in TOKEN_DIMS if teacher.can_factorise else TOKEN_DIMS[:1]:
@@ -228,18 +255,22 @@ def _cuts(teacher: TeacherSize) -> Iterator[tuple[int, Candidate]]:
                 for share in NEURONS:
                     neurons = None if share == 1 else round(share * teacher.neurons)
                     sizes = {"layers": layers, "token_dim": token_dim, "tokens": tokens, "neurons": neurons}
-                    yield layers, _cut(teacher, f"teacher:{layers}", **sizes)
+                    yield layers, _cut(teacher, f"teacher:{layers}", weights=weights, **sizes)
 
 
-def _trimmed(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:
-    """The teacher with all layers and a smaller vocabulary; empty if no share of its neurons leaves enough room."""
-    if not (teacher.can_cut and teacher.can_trim):
-        return []
-    for share in shares:
+def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:
+    """The teacher with all layers, in int8 with most of its tokens or in 4 bits; empty if there is not enough room.
+
+    Args:
+        shares: of its neurons, to try in 4 bits.
+    """
+    tried = [(INT8, 1.0, ENOUGH_FOR_INT8), *((INT4, share, LEAST_VOCABULARY) for share in shares)]
+    for weights, share, least in tried if teacher.can_cut else []:
         neurons = None if share == 1 else round(share * teacher.neurons)
-        tokens = teacher.tokens_within(most, neurons)
-        if tokens >= LEAST_VOCABULARY:
-            return [replace(_cut(teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons), whole=True)]
+        tokens = teacher.tokens_within(most, neurons, weights)
+        if tokens is None or (teacher.can_trim and tokens >= least):
+            shape = _cut(teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons, weights=weights)
+            return [replace(shape, whole=True)]
     return []
 
 
@@ -251,6 +282,9 @@ def _cut(
     token_dim: int | None = None,
     tokens: int | None = None,
     neurons: int | None = None,
+    weights: str = INT8,
+    published: bool = False,
+    size: int | None = None,
 ) -> Candidate:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -258,8 +292,9 @@ def _cut(
         given["character-count"] = CHARACTER_COUNT
     if token_dim or neurons:
         given["start"] = "sentences"
-    size, work = model.graph_bytes(layers, token_dim, tokens, neurons), model.multiplications(layers, neurons)
-    return Candidate(student, size, given, multiplications=work)
+    size = size or model.graph_bytes(layers, token_dim, tokens, neurons, weights)
+    work = model.multiplications(layers, neurons)
+    return Candidate(student, size, given, multiplications=work, weights=weights, published=published)
 
 
 def _rounded(tokens: float) -> int:

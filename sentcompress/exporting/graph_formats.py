@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sentcompress.exporting.calibration import fix_ranges
 from sentcompress.exporting.formats import Format
 from sentcompress.exporting.graph_reader import GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8, INT8_FILE, quantise, require_packages, write_graph
 from sentcompress.exporting.verification import BoundedReader, Vectors, check_inexact
 
 if TYPE_CHECKING:
@@ -38,15 +38,22 @@ class OnnxGraph(Format):
 
 
 class Int8Graph(OnnxGraph):
-    """The float32 graph quantised to int8."""
+    """The float32 graph quantised to int8.
+
+    Args:
+        weights: how its weights are stored, int8 or int4.
+    """
 
     title = "ONNX int8"
     needs = ("onnx",)
     exact = False
     file = INT8_FILE
 
+    def __init__(self, weights: str = INT8) -> None:
+        self.weights = weights
+
     def write(self, encoder: Encoder, folder: Path) -> None:
-        quantise(folder / FLOAT32_FILE, folder / self.file)
+        quantise(folder / FLOAT32_FILE, folder / self.file, self.weights)
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors

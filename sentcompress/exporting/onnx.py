@@ -19,12 +19,16 @@ from torch import Tensor, nn
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
 from sentcompress.exporting.graph_reader import INPUTS as INPUTS
+from sentcompress.exporting.packed_weights import pack, round_weights
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.int4 import Blocks
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
 OUTPUT = "sentence_embedding"
+# How the weights of the int8 graph are stored.
+INT8, INT4 = WEIGHTS = ("int8", "int4")
 # The first opset with a Gelu operator, which onnxruntime runs as one kernel. torch writes IR version 10, which
 # onnxruntime reads from 1.18 on.
 OPSET = 20
@@ -117,13 +121,16 @@ def _trace(encoder: Encoder) -> Any:
     return program.model_proto
 
 
-def quantise(source: Path, target: Path) -> None:
+def quantise(source: Path, target: Path, weights: str = INT8) -> None:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
     The weights of matrix products have a scale for each output channel: the mean cosine of all-MiniLM-L6-v2's vectors
     to float32 is 0.991, against 0.958 with one scale per matrix. Only seven of their bits are used, because CPUs
     without VNNI add pairs of products in 16 bits, which eight-bit weights overflow; vectors would then depend on the
     machine. Embedding tables have one scale and eight bits: their rows are looked up, not multiplied.
+
+    Args:
+        weights: how the weights are stored, int8 or int4; see `packed_weights`.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -131,9 +138,17 @@ def quantise(source: Path, target: Path) -> None:
     with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
         # The quantiser leaves temporary files next to its input and its output if it is interrupted.
         unfinished, linked = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
-        linked.symlink_to(source.resolve())
+        codes: dict[str, Blocks] = {}
+        if weights == INT4:
+            model = onnx.load(source)
+            codes = round_weights(model)
+            onnx.save(model, linked)
+        else:
+            linked.symlink_to(source.resolve())
         quantize_dynamic(linked, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         model = onnx.load(unfinished)
         strip(model)  # the quantiser records shapes
         onnx.save(model, unfinished)
+        if codes:
+            pack(unfinished, codes)
         unfinished.replace(target)

@@ -56,6 +56,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     formats = find_formats(params.formats)
+    if "int8" in formats:
+        formats["int8"] = Int8Graph(params.weights)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     if model.reference.partition("/")[0] in KINDS:
         work.get(*model.reference.split("/", 1)).require_contents()

@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.int4 import RoundedWeights
 from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import Reporter
 from sentcompress.quantities import told_time
@@ -74,6 +75,7 @@ class Training:
     ranks: Ranks = ALONE
     progress: Progress = field(default_factory=Progress)
     mean: RunningMean | None = None
+    rounded: RoundedWeights | None = None
     meter: StepMeter = field(default_factory=StepMeter)
     saved_step: int | None = None
     selection: Selection = field(init=False)
@@ -97,6 +99,8 @@ class Training:
         optimizer = make_optimizer(model, settings)
         if settings.ema:
             self.mean = RunningMean(model.parameters(), settings.ema)
+        if settings.weights:
+            self.rounded = RoundedWeights(self.encoder)
         best = self._resume(model, optimizer)
         progress = self.progress
         self.selection = self._make_selection(best)
@@ -150,6 +154,7 @@ class Training:
             method=self.method,
             dev=self.dev,
             mean=self.mean,
+            rounded=self.rounded,
             settings=self.settings,
             device=self.device,
             ranks=self.ranks,
@@ -192,7 +197,8 @@ class Training:
         """Do one optimizer step; returns the terms of its loss, and the gradient norm before clipping."""
         for group in optimizer.param_groups:
             group["lr"] = rate
-        with self.agreement.before_update():
+        rounded = self.rounded.in_place() if self.rounded else nullcontext()
+        with self.agreement.before_update(), rounded:
             if len(batches) == self.ranks.count == 1:
                 views = self._compute(batches[0], 0)
                 terms = self.method.objective(**views)

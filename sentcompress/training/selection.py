@@ -12,6 +12,7 @@ from torch import Tensor
 from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.int4 import RoundedWeights
 from sentcompress.numeric import at_most
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import Ranks
@@ -32,6 +33,7 @@ class Selection:
         encoder, method: the modules that are trained.
         dev: the score, which rank 0 computes.
         mean: the running mean of the weights, which is scored and kept in their place.
+        rounded: the weights in 4 bits, which are then scored and kept in their place.
         progress: gets scores, the best step, and the reason for stopping.
         rows: rows of an epoch.
         best: the best weights so far, on rank 0; None before the first score.
@@ -42,6 +44,7 @@ class Selection:
     method: Method
     dev: Dev
     mean: RunningMean | None
+    rounded: RoundedWeights | None
     settings: Settings
     device: torch.device
     ranks: Ranks
@@ -64,7 +67,9 @@ class Selection:
         watch = Watch(self._vectors)
         phase = self.reporter.phase("scoring" if progress.step else "scoring the start")
         self._train(False)
-        with self.mean.in_place() if self.mean else nullcontext(), phase:
+        mean = self.mean.in_place() if self.mean else nullcontext()
+        rounded = self.rounded.in_place() if self.rounded else nullcontext()
+        with mean, rounded, phase:  # in this order: the mean is rounded
             score, progress.scoring_seconds = self._of_rank_0(watch)
             progress.dev_scores += 1
             # Of equal scores the earlier one wins, except the start's: with a coarse score, a tie is no reason to

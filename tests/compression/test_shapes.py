@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER, TeacherSize, fitting, own_shape, smallest
+from sentcompress.models.int4 import BITS
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -20,6 +21,7 @@ def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
     assert MINILM.graph_bytes(layers=3, token_dim=128) == pytest.approx(PUBLISHED["general-9m"].graph_bytes, rel=0.002)
     narrow = MINILM.graph_bytes(layers=2, token_dim=64, tokens=15_500, neurons=384)
     assert narrow == pytest.approx(2_905_581, rel=0.004)
+    assert MINILM.graph_bytes(weights="int4") == pytest.approx(13_347_369, rel=0.002)
 
 
 @pytest.mark.parametrize("most", [3_000_000, 6_000_000, 10_000_000, 15_000_000])
@@ -32,53 +34,74 @@ def test_what_is_tried_fits_and_uses_the_budget(most: int) -> None:
     assert work == sorted(work, reverse=True), "the deepest first, where sizes are about equal"
 
 
-def test_a_published_student_comes_first_where_it_fits_and_the_teacher_is_its_own() -> None:
-    first = fitting(MINILM, 10_000_000, with_published=True, count=2)[0]
-    assert (first.student, first.published) == ("general-9m", True)
+def test_a_published_student_comes_first_where_speed_is_preferred_and_the_teacher_is_its_own() -> None:
+    first = fitting(MINILM, 10_000_000, with_published=True, count=2, fast=True)[0]
+    assert (first.student, first.published, first.weights) == ("general-9m", True, "int8")
     assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9))
 
 
+@pytest.mark.parametrize("most", [3_000_000, 8_000_000, 25_000_000])
+@pytest.mark.parametrize("published", [True, False])
+def test_where_speed_is_preferred_nothing_computes_more_than_half_of_the_teacher(most: int, published: bool) -> None:
+    shapes = fitting(MINILM, most, with_published=published, count=9, fast=True)
+    assert shapes
+    assert all(2 * shape.multiplications <= MINILM.multiplications() for shape in shapes)
+    assert len({shape.weights for shape in shapes}) == 1
+
+
 @pytest.mark.parametrize(
-    ("most", "published", "tokens", "neurons"),
+    ("most", "published", "tokens", "neurons", "weights"),
     [
-        (22_000_000, True, 28_000, None),
-        (16_000_000, True, 12_500, None),
-        # A student that is as good on the documents loses less on other text.
-        (14_000_000, True, None, None),
-        (14_000_000, False, 13_500, 1024),
-        (11_000_000, False, 8_500, 768),
+        (22_000_000, True, 28_000, None, "int8"),
+        (16_000_000, True, 12_500, None, "int8"),
+        (10_000_000, True, 15_500, None, "int4"),
+        (8_500_000, False, 8_500, None, "int4"),
+        # Without published students, a narrower teacher comes first.
+        (8_000_000, False, 12_500, 1024, "int4"),
+        (6_500_000, False, 10_000, 768, "int4"),
+        (8_000_000, True, None, None, "int4"),
     ],
 )
 def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enough(
-    most: int, published: bool, tokens: int | None, neurons: int | None
+    most: int, published: bool, tokens: int | None, neurons: int | None, weights: str
 ) -> None:
     first, *others = fitting(MINILM, most, with_published=published, count=4)
     assert first.whole == (tokens is not None)
     assert all(not shape.whole for shape in others)
+    assert {shape.weights for shape in (first, *others)} == {weights}
     if tokens:
         narrowed = {} if neurons is None else {"feed-forward": neurons, "start": "sentences"}
         assert first.student == "teacher:6"
         assert first.options == {"vocabulary": tokens, "character-count": 2, **narrowed}
         assert most - 500 * 384 <= first.bytes <= most
         units = "" if neurons is None else f", feed-forward layers of {neurons} units"
-        assert first.described == f"all of the teacher's layers, a vocabulary of {tokens:,} tokens{units}"
+        bits = ", weights of 4 bits" if weights == "int4" else ""
+        assert first.described == f"all of the teacher's layers, a vocabulary of {tokens:,} tokens{units}{bits}"
         assert "teacher:6" not in {shape.student for shape in others}
     else:
         assert first.student == "general-9m"
+
+
+def test_the_whole_teacher_with_weights_of_four_bits_keeps_its_vocabulary_where_it_fits() -> None:
+    first = fitting(MINILM, 14_000_000, with_published=True, count=1)[0]
+    assert (first.student, first.options, first.weights) == ("teacher:6", {}, "int4")
+    # The same of a teacher whose vocabulary cannot be cut, such as a multilingual one.
+    first = fitting(replace(MINILM, can_trim=False), 14_000_000, with_published=False, count=1)[0]
+    assert (first.student, first.options, first.weights) == ("teacher:6", {}, "int4")
 
 
 @pytest.mark.parametrize(
     ("most", "expected"),
     [
         # Only rare tokens are left out of the next larger one.
-        (2_200_000, [("general-2m", 12_500, None)]),
-        (4_000_000, [("general-5m", 11_000, None), ("general-9m", 10_500, 256)]),
-        (7_000_000, [("general-9m", 11_000, None)]),
-        # It would lose neurons too: the one that fits whole is tried beside it.
-        (3_000_000, [("general-5m", 10_000, 192), ("general-2m", None, None)]),
-        (5_700_000, [("general-9m", 10_000, 1024), ("general-5m", None, None)]),
-        (10_000_000, [("general-9m", None, None)]),
-        (1_500_000, []),
+        (4_000_000, [("general-9m", 9_500, None)]),
+        (2_200_000, [("general-5m", 9_000, None)]),
+        (1_400_000, [("general-2m", 14_000, None)]),
+        # It would lose neurons too: a smaller one that would not is tried beside it.
+        (3_000_000, [("general-9m", 10_000, 768), ("general-5m", 19_500, None)]),
+        (2_000_000, [("general-5m", 11_000, 384), ("general-2m", None, None)]),
+        (6_000_000, [("general-9m", None, None)]),
+        (900_000, []),
     ],
 )
 def test_published_students_are_cut_to_the_budget(
@@ -95,22 +118,22 @@ def test_published_students_are_cut_to_the_budget(
 
 def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:
     """general-9m has three of the teacher's six layers, general-2m one narrow layer that is applied three times."""
-    whole, small = (fitting(MINILM, most, with_published=True, count=1)[0] for most in (10_000_000, 2_500_000))
+    whole, small = (fitting(MINILM, most, with_published=True, count=1)[0] for most in (6_000_000, 1_600_000))
     assert (whole.student, small.student) == ("general-9m", "general-2m")
     assert whole.multiplications == MINILM.multiplications() / 2 == 3 * (4 * 384**2 + 2 * 384 * 1536)
     assert small.multiplications == 3 * (4 * 384**2 + 2 * 384 * 256)
     cut = fitting(MINILM, 3_000_000, with_published=True, count=1)[0]
-    assert cut.multiplications == 2 * (4 * 384**2 + 2 * 384 * 192)
+    assert cut.multiplications == 3 * (4 * 384**2 + 2 * 384 * 768)
 
 
 def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
-    """Its parameters are counted, because making the graph takes long: a byte for a weight of a matrix, else four."""
+    """Its parameters are counted, because making the graph takes long: 4.625 bits for a weight of a matrix, else 32."""
     [shape, _] = [one for one in fitting(MINILM, 3_000_000, with_published=True, count=9) if one.published]
-    cut = Shape(vocabulary=10_000, character_count=2, feed_forward=192)
+    cut = Shape(vocabulary=10_000, character_count=2, feed_forward=768)
     student = InitialStudent(shape.student, resolve(str(FOLDER / shape.student)), cut)
     weights = student.load([["a text of the documents"]]).transformer.named_parameters()
-    size = sum(tensor.numel() * (1 if tensor.dim() == 2 else 4) for _, tensor in weights)
-    assert size == pytest.approx(shape.bytes - 2 * GRAPH_LAYER - GRAPH, rel=0.002)
+    size = sum(tensor.numel() * (BITS / 8 if tensor.dim() == 2 else 4) for _, tensor in weights)
+    assert size == pytest.approx(shape.bytes - 3 * GRAPH_LAYER - GRAPH, rel=0.002)
 
 
 def test_a_dense_layer_is_part_of_the_graph() -> None:
@@ -140,7 +163,7 @@ def test_the_teacher_itself() -> None:
 def test_what_cannot_be_trimmed_or_cut_is_not(most: int) -> None:
     shapes = fitting(replace(MINILM, can_trim=False), most, with_published=False, count=9)
     assert shapes
-    assert not any("vocabulary" in shape.options or shape.whole for shape in shapes)
+    assert not any("vocabulary" in shape.options for shape in shapes)
     fixed = replace(MINILM, can_cut=False)
     assert fitting(fixed, most, with_published=False, count=9) == []
     assert smallest(fixed) is None

@@ -1,0 +1,141 @@
+"""An int8 graph whose weights are stored in 4 bits, and unpacked to int8 when a runtime opens the graph.
+
+A graph's int8 weights are constants. Here, each of them is computed from codes, two in a byte, by standard operators of
+constants only, which onnxruntime computes once, as it opens the graph. So the file is smaller, and the graph is as fast
+as with int8 weights; opening it takes some tenths of a second longer. Operators that multiply 4-bit weights as they are
+(MatMulNBits) are no standard, and are not in every runtime (docs/decisions/0014-int8-graphs.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sentcompress.models.int4 import BLOCK, Blocks, blocks_of, is_packable
+
+# What onnxruntime's quantiser appends to the name of a weight.
+QUANTISED, SCALE, ZERO_POINT = "_quantized", "_scale", "_zero_point"
+LOW, SHIFT = "int4_low", "int4_shift"
+TABLE = "Gather"
+
+
+def round_weights(model: Any) -> dict[str, Blocks]:
+    """Round the matrices and tables of a float32 graph to 4 bits, in place; returns the codes by name."""
+    from onnx import numpy_helper
+
+    # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
+    in_rows = {node.input[0] for node in model.graph.node if node.op_type == TABLE}
+    in_columns = set()
+    for node in model.graph.node:
+        if node.op_type in ("MatMul", "Gemm"):
+            turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+            (in_rows if turned else in_columns).add(node.input[1])
+    found = {}
+    for weight in model.graph.initializer:
+        if weight.name not in in_rows | in_columns:
+            continue
+        values = numpy_helper.to_array(weight)
+        rows = values if weight.name in in_rows else values.T
+        if is_packable(rows.shape):
+            found[weight.name] = codes = blocks_of(torch.from_numpy(np.ascontiguousarray(rows)))
+            rounded = codes.decoded().numpy()
+            rounded = rounded if weight.name in in_rows else np.ascontiguousarray(rounded.T)
+            weight.CopyFrom(numpy_helper.from_array(rounded, weight.name))
+    return found
+
+
+def pack(path: Path, codes: Mapping[str, Blocks]) -> None:
+    """Replace the int8 weights of a quantised graph by codes and the nodes that unpack them, in place.
+
+    Args:
+        codes: from `round_weights`, applied to the float32 graph that was quantised.
+    """
+    import onnx
+
+    model = onnx.load(path)
+    packing = _Packing(model.graph)
+    for name, blocks in codes.items():
+        packing.replace(name, blocks)
+    packing.finish()
+    onnx.save(model, path)
+
+
+class _Packing:
+    """The nodes and constants that are added to a graph."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._weights = {weight.name: weight for weight in graph.initializer}
+        self._tables = {node.input[0] for node in graph.node if node.op_type == TABLE}
+        self._nodes: list[Any] = []
+        self._constant(LOW, np.array(15, np.uint8))
+        self._constant(SHIFT, np.array(4, np.uint8))
+
+    def replace(self, name: str, blocks: Blocks) -> None:
+        """Compute the int8 weight of that name from its codes."""
+        from onnx import TensorProto
+
+        made = self._weights.get(name + QUANTISED)
+        if made is None:  # the quantiser has left it in float32
+            return
+        rows, columns = blocks.codes.shape
+        codes, scales, zeros = (part.numpy() for part in blocks)
+        if made.name in self._tables:
+            whole, ends, axis = (rows, columns // BLOCK, BLOCK), (rows, columns // BLOCK, 1), 0
+        else:
+            whole, ends, axis = (columns // BLOCK, BLOCK, rows), (columns // BLOCK, 1, rows), 1
+            codes, scales, zeros = codes.T, scales.T, zeros.T
+        codes_, zeros_ = (
+            self._unpacked(f"{name}_{what}", part, shape)
+            for what, part, shape in (("codes", codes, whole), ("zeros", zeros, ends))
+        )
+        scale = self._node("Cast", [self._constant(f"{name}_scales", scales.reshape(ends))], to=TensorProto.FLOAT)
+        steps = self._node("Sub", [codes_, zeros_])
+        values = self._reshaped(self._node("Mul", [steps, scale]), codes.shape)
+        by_column = {"axis": axis} if self._weights[name + SCALE].dims else {}
+        self._node("QuantizeLinear", [values, name + SCALE, name + ZERO_POINT], made.name, **by_column)
+        self._graph.initializer.remove(made)
+
+    def finish(self) -> None:
+        """Put the new nodes in front of the others."""
+        nodes = [*self._nodes, *self._graph.node]
+        del self._graph.node[:]
+        self._graph.node.extend(nodes)
+
+    def _unpacked(self, name: str, values: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> str:
+        """Store values of 4 bits, two in a byte; returns the name of them as float32 in this shape."""
+        from onnx import TensorProto
+
+        flat = np.ascontiguousarray(values).ravel()
+        half = -(-len(flat) // 2)
+        low, high = flat[:half], np.zeros(half, np.uint8)
+        high[: len(flat) - half] = flat[half:]
+        packed = self._constant(name, low | high << 4)
+        first = self._node("BitwiseAnd", [packed, LOW])
+        second = self._node("BitShift", [packed, SHIFT], direction="RIGHT")
+        joined = self._node("Concat", [first, second], axis=0)
+        if len(flat) % 2:
+            ends = [self._constant(f"{name}_{what}", np.array([at])) for what, at in (("0", 0), ("n", len(flat)))]
+            joined = self._node("Slice", [joined, *ends])
+        return self._reshaped(self._node("Cast", [joined], to=TensorProto.FLOAT), shape)
+
+    def _reshaped(self, name: str, shape: tuple[int, ...]) -> str:
+        return self._node("Reshape", [name, self._constant(f"{name}_shape", np.array(shape))])
+
+    def _constant(self, name: str, values: npt.NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self._graph.initializer.append(numpy_helper.from_array(values, name))
+        return name
+
+    def _node(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        from onnx import helper
+
+        output = output or f"int4_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output

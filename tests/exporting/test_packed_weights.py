@@ -1,0 +1,98 @@
+"""Int8 graphs with weights in 4 bits: the graph of the rounded model, in a smaller file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tracing import operators_found_once
+from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
+
+from sentcompress.exporting.calibration import fix_ranges
+from sentcompress.exporting.onnx import INPUTS, INT4, OUTPUT, quantise, write_graph
+from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.int4 import RoundedWeights
+from sentcompress.models.transformer_encoder import TransformerEncoder
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def faster() -> Iterator[None]:
+    with operators_found_once():
+        yield
+
+
+class FakeTokenizer:
+    pad_token_id = 0
+
+
+def make_encoder(kind: str) -> Encoder:
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "vocab_size": 601,  # odd, as the number of its zero points then is
+        "hidden_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 192,
+        "max_position_embeddings": 40,
+    }
+    if kind == "albert":
+        model: Any = AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
+    else:
+        model = BertModel(BertConfig(**sizes), add_pooling_layer=False)
+    return TransformerEncoder(model, FakeTokenizer(), text=TextSettings(32), dense=[Dense(96, 192)]).eval()
+
+
+def vectors(path: Path) -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    ids = np.random.default_rng(0).integers(1, 600, (5, 12))
+    found = session.run([OUTPUT], dict(zip(INPUTS, (ids, np.ones_like(ids)), strict=True)))[0]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_the_packed_graph_computes_what_the_int8_graph_of_the_rounded_model_does(kind: str, tmp_path: Path) -> None:
+    """ALBERT's layers share their weights, so each matrix is unpacked once and multiplied several times."""
+    encoder = make_encoder(kind)
+    float32, packed, plain = (tmp_path / f"{name}.onnx" for name in ("float32", "packed", "plain"))
+    write_graph(encoder, float32)
+    quantise(float32, packed, INT4)
+    with RoundedWeights(encoder).in_place():
+        write_graph(encoder, tmp_path / "rounded.onnx")
+    quantise(tmp_path / "rounded.onnx", plain)
+    np.testing.assert_array_equal(vectors(packed), vectors(plain))
+    assert np.abs(vectors(packed) - vectors(float32)).max() > 1e-3
+    quantise(float32, tmp_path / "int8.onnx")
+    assert packed.stat().st_size < 0.8 * (tmp_path / "int8.onnx").stat().st_size
+
+    tokens = [list(range(1, 20)), list(range(5, 12))]
+    for path in (packed, plain):
+        fix_ranges(path, tmp_path / f"fixed-{path.name}", tokens, 0)
+    np.testing.assert_array_equal(vectors(tmp_path / "fixed-packed.onnx"), vectors(tmp_path / "fixed-plain.onnx"))
+
+
+def test_nothing_is_computed_but_constants_before_the_graph_runs(tmp_path: Path) -> None:
+    """The nodes that unpack weights depend on constants only, so that a runtime computes them once."""
+    import onnx
+
+    write_graph(make_encoder("bert"), tmp_path / "float32.onnx")
+    quantise(tmp_path / "float32.onnx", tmp_path / "int8.onnx", INT4)
+    graph = onnx.load(tmp_path / "int8.onnx").graph
+    onnx.checker.check_model(str(tmp_path / "int8.onnx"))
+    known = {weight.name for weight in graph.initializer}
+    unpacking = [node for node in graph.node if node.output[0].startswith("int4_")]
+    assert len(unpacking) > 100
+    for node in unpacking:
+        assert set(node.input) <= known
+        known |= set(node.output)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    onnxruntime.InferenceSession(tmp_path / "int8.onnx", options, providers=["CPUExecutionProvider"])
+    left = {node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node}
+    assert not left & {"BitShift", "BitwiseAnd", "QuantizeLinear"}
