@@ -10,13 +10,15 @@ from sentcompress.corpora.search_texts import DEV_WORDS
 
 # Of all the time, the most that embedding, the searches of quantizer and export, the benchmark of the export and
 # that of each candidate may take.
-EMBEDDING, SEARCHES, BENCH, RACE = 0.25, 0.12, 0.05, 0.01
-# Seconds of a stage besides its main work: loading, reading, tokenising, writing.
-STAGE = 3.0
+EMBEDDING, SEARCHES, BENCH, RACE = 0.25, 0.1, 0.05, 0.01
+# Seconds of a stage besides its main work: loading, reading, tokenising, writing. A training takes as long as so many.
+STAGE, TRAINING_STAGES = 3.0, 4
 # Stages besides training and the searches of candidates: reading and embedding; quantizer, export, its search, bench.
-FIRST_STAGES, LAST_STAGES = 2, 4
-# Seconds to fit number formats, and to export graphs and calibrate them.
-FITTING, EXPORTING = 15.0, 30.0
+# Those that follow the last training besides: two searches, and `average` and `select`, which are short, as one.
+FIRST_STAGES, LAST_STAGES, CHOOSING_STAGES = 2, 4, 3
+# Seconds to fit number formats to 1,000 passages and to search as many with each format; seconds to export graphs,
+# calibrate and verify them, which take twice as long if a student needs so many seconds for a text.
+FITTING, EXPORTING, EXPORTED = 6.0, 18.0, 0.006
 # Of the training time, what the rounds before the last may take; and when there are any.
 ROUNDS, FOR_ROUNDS = 0.3, 8 * 60.0
 # A candidate that trains for a shorter time tells nothing about itself. The last training can be short: a published
@@ -35,6 +37,9 @@ PASSES = 4
 # How long a student takes to encode, as a share of the teacher's time, where its shape is not known; and, besides the
 # share of multiplications, what takes as long for both.
 STUDENT_COST, SAME_FOR_ALL = 0.5, 0.1
+# The same of its int8 graph, as a share of its time in torch. On a processor with int8 instructions it is 0.3 to 0.5,
+# see benchmarks/results/deployed_speed.md; on others, the graph can be hardly faster.
+GRAPH_COST = 0.7
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class EmbeddingLoad:
         spent: seconds that reading and measuring took.
         passage_tokens: of a passage, on average; None: as of any other text.
         student_cost: how long a student takes to encode, as a share of the teacher's time.
+        held_out: passages of the held-out documents; None: unknown, perhaps as many as are searched.
     """
 
     texts: int
@@ -105,6 +111,7 @@ class EmbeddingLoad:
     spent: float = 0.0
     passage_tokens: float | None = None
     student_cost: float = STUDENT_COST
+    held_out: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -258,20 +265,20 @@ class _Measuring:
 def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
     """What can be measured.
 
-    A student encodes the passages for each search: those of the quantizer and of the export. The teacher encodes those
-    of the first, and half of those of the second, which are of other documents. For the trials and both ends, and
-    before and after its training, a student encodes those that checkpoints are scored on: no more than those of the
-    first search, so that the teacher has encoded them.
+    Every model encodes a passage once: its vector is cached. The teacher encodes the passages of the quantizer's
+    search, first those that checkpoints are scored on, and of the search of the export only those of other held-out
+    documents. A student encodes the passages of checkpoints when its training is over, and for its trial; for the
+    quantizer the others, and the texts to fit on. Many of both are the same, since training passages fill up the
+    collection. The export is searched by its graph. The score of a start is part of the training time.
     """
-    trials, student = _trials(candidates) if candidates > 1 else 0, load.student_cost
-    searches = 1.5 + student * 2
+    trials = _trials(candidates) if candidates > 1 else 0
+    student = load.student_cost if candidates else 1.0  # the teacher itself
     each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
-    allowed = int(SEARCHES * seconds / (searches * passage))
+    allowed = int(SEARCHES * seconds / ((1.5 + student * (0.5 + GRAPH_COST)) * passage))
     passages = min(max(allowed, FEWEST_SEARCHED), MOST_SEARCHED)
     if ease < 1:  # of a small collection, all passages are searched
         passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
     raced = candidates if candidates > 1 else 0
-    compared, last = STAGE * (2 * trials + raced), STAGE * (LAST_STAGES + 4 * bool(candidates))
     # The teacher and the export in torch, and the graph of the export.
     sentence = PASSES * (1 + 2 * student) * each
     benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
@@ -282,13 +289,38 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     # Of fewer passages, number formats are fitted badly.
     sample = min(FITTED, max(passages, FEWEST_SEARCHED))
     searched, fitted = min(passages, load.searched), min(sample, load.texts)
-    scored = student * min(passages, load.dev_passages) * passage
-    compared += 3 * trials * scored + racing
-    last += 4 * scored * bool(candidates) + (searches * searched + student * fitted) * passage + timed
-    last += FITTING + EXPORTING
+    scored = min(passages, load.dev_passages) if candidates else 0
+    own = _own(searched, load)
+    compared = STAGE * ((1 + TRAINING_STAGES) * trials + raced) + 2 * trials * student * scored * passage + racing
+    last = STAGE * (LAST_STAGES + (CHOOSING_STAGES + TRAINING_STAGES) * bool(candidates)) + timed
+    by_teacher = searched - scored + own
+    by_student = 3 * scored + max(0, fitted + searched - scored - _in_both(fitted, searched - own, load))
+    last += (by_teacher + student * (by_student + GRAPH_COST * searched)) * passage
+    last += FITTING * (fitted + searched) / 2000 + EXPORTING * (1 + student * each / EXPORTED)
+    # The teacher encodes the passages of checkpoints for the first training.
+    first = scored * passage
+    compared, last = (compared + first, last) if trials else (compared, last + first)
     return _Measuring(
         passages, sample, benched, max(timed, BENCH * seconds), STAGE * FIRST_STAGES + compared + last, last
     )
+
+
+def _own(searched: int, load: EmbeddingLoad) -> float:
+    """Of the passages that are searched, those of the documents of one part's queries: at most half of them."""
+    return min(searched, searched if load.held_out is None else load.held_out) / 2
+
+
+def _in_both(fitted: int, others: float, load: EmbeddingLoad) -> float:
+    """How many texts to fit on are surely among the searched passages that are not of the queries' documents.
+
+    Both are the first by the same random order, of all training passages and of those of the collection. This has all
+    of them, unless `split-documents` has cut it to MOST_SEARCHED passages. With two queries made from each, no more
+    than half of the training texts are passages.
+    """
+    if load.searched < MOST_SEARCHED:
+        return min(fitted, others)
+    trained_on = 0.0 if load.held_out is None else max(0.0, load.searched - load.held_out)
+    return min(fitted, others) * min(1.0, 2 * trained_on / load.texts)
 
 
 def _needed(low: float, load: EmbeddingLoad) -> float:
