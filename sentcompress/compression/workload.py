@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,14 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
         searched=documents.facts["corpus"],
         spent=time.monotonic() - started,
         passage_tokens=float(passages.mean()) if len(passages) else None,
+        held_out=_held_out(documents.facts),
     )
+
+
+def _held_out(facts: Mapping[str, Any]) -> float:
+    """About how many passages the held-out documents, or sections, have: as many each as those to train on."""
+    held = facts["held_out_documents"]
+    return float(facts["passages"] * held / max(1, (facts["sections"] or facts["documents"]) - held))
 
 
 def _tokens_per_second(engine: EncodeEngine, texts: Sequence[str], lengths: npt.NDArray[np.int64], task: Task) -> float:

@@ -58,7 +58,7 @@ def test_where_speed_is_preferred_nothing_computes_more_than_half_of_the_teacher
         (8_500_000, False, 8_500, None, "int4"),
         # Without published students, a narrower teacher comes first.
         (8_000_000, False, 12_500, 1024, "int4"),
-        (6_500_000, False, 10_000, 768, "int4"),
+        (6_500_000, False, 9_000, 768, "int4"),
         (8_000_000, True, None, None, "int4"),
     ],
 )

@@ -37,6 +37,8 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     assert load.passage_tokens == pytest.approx(np.mean([len(ids) for ids in encoder.tokenize(passages)]))
     assert load.tokens == pytest.approx(sum(map(len, encoder.tokenize(rows))), abs=len(rows))
     assert load.searched == len((artifact.path / "held-out/corpus.jsonl").read_text("utf-8").splitlines())
+    # All of the collection that is not trained on.
+    assert load.held_out == pytest.approx(load.searched - len(passages), rel=0.2)
     assert load.seconds > 0
     assert load.exact_seconds_per_text > 0
 
