@@ -39,9 +39,7 @@ TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
-FASTER = (
-    "The model computes as much as the teacher; with `prefer` speed, it would compute at most half as much, and lose more"
-)
+FASTER = "The model computes as much as the teacher; with `prefer` speed, it would compute half as much, and lose more"
 # Of the words to train on, the share of general text.
 GENERAL = 0.25
 

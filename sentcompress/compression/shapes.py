@@ -254,8 +254,18 @@ def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]
                     continue  # a vocabulary so small that rounding made it larger
                 for share in NEURONS:
                     neurons = None if share == 1 else round(share * teacher.neurons)
-                    sizes = {"layers": layers, "token_dim": token_dim, "tokens": tokens, "neurons": neurons}
-                    yield layers, _cut(teacher, f"teacher:{layers}", weights=weights, **sizes)
+                    yield (
+                        layers,
+                        _cut(
+                            teacher,
+                            f"teacher:{layers}",
+                            layers=layers,
+                            token_dim=token_dim,
+                            tokens=tokens,
+                            neurons=neurons,
+                            weights=weights,
+                        ),
+                    )
 
 
 def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:

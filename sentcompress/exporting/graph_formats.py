@@ -10,7 +10,7 @@ from sentcompress.exporting.calibration import fix_ranges
 from sentcompress.exporting.formats import Format
 from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8, INT8_FILE, quantise, require_packages, write_graph
-from sentcompress.exporting.verification import BoundedReader, Vectors, check_inexact
+from sentcompress.exporting.verification import BUILT_IN_SAMPLE, BoundedReader, Vectors, check_inexact
 
 if TYPE_CHECKING:
     from sentcompress.models.encoder import Encoder
@@ -42,6 +42,7 @@ class Int8Graph(OnnxGraph):
 
     Args:
         weights: how its weights are stored, int8 or int4.
+        texts: texts to find the outliers of activations on.
     """
 
     title = "ONNX int8"
@@ -49,11 +50,12 @@ class Int8Graph(OnnxGraph):
     exact = False
     file = INT8_FILE
 
-    def __init__(self, weights: str = INT8) -> None:
-        self.weights = weights
+    def __init__(self, weights: str = INT8, texts: Sequence[str] = BUILT_IN_SAMPLE) -> None:
+        self.weights, self.texts = weights, texts
 
     def write(self, encoder: Encoder, folder: Path) -> None:
-        quantise(folder / FLOAT32_FILE, folder / self.file, self.weights)
+        tokens = _tokens(encoder, self.texts)
+        quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors
@@ -69,9 +71,7 @@ class Int8Graph(OnnxGraph):
             Which quantisation was kept, dynamic or static, and the mean cosine of both, in batches and one at a time.
         """
         dynamic, static = folder / self.file, folder / f"{self.file}.static"
-        # Without special tokens, a text can have no tokens.
-        tokens = [ids or [encoder.padding] for ids in encoder.tokenize(texts)]
-        fix_ranges(dynamic, static, tokens, encoder.padding)
+        fix_ranges(dynamic, static, _tokens(encoder, texts), encoder.padding)
         found = {}
         for name, path in ((DYNAMIC, dynamic), (STATIC, static)):
             reader = GraphReader(
@@ -88,3 +88,8 @@ class Int8Graph(OnnxGraph):
         else:
             static.unlink()
         return {"quantisation": kept, "calibration_texts": len(texts), "mean_cosine": exact}
+
+
+def _tokens(encoder: Encoder, texts: Sequence[str]) -> list[list[int]]:
+    """The tokens of each text; without special tokens, a text can have none."""
+    return [ids or [encoder.padding] for ids in encoder.tokenize(texts)]

@@ -10,6 +10,7 @@ text-embeddings-inference expect token states [B, T, H], and would pool the vect
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from torch import Tensor, nn
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
 from sentcompress.exporting.graph_reader import INPUTS as INPUTS
+from sentcompress.exporting.outliers import scale_outliers
 from sentcompress.exporting.packed_weights import pack, round_weights
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.int4 import Blocks
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
@@ -121,7 +122,13 @@ def _trace(encoder: Encoder) -> Any:
     return program.model_proto
 
 
-def quantise(source: Path, target: Path, weights: str = INT8) -> None:
+def quantise(
+    source: Path,
+    target: Path,
+    weights: str = INT8,
+    tokens: Sequence[Sequence[int]] = (),
+    padding: int = 0,
+) -> None:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
     The weights of matrix products have a scale for each output channel: the mean cosine of all-MiniLM-L6-v2's vectors
@@ -131,24 +138,23 @@ def quantise(source: Path, target: Path, weights: str = INT8) -> None:
 
     Args:
         weights: how the weights are stored, int8 or int4; see `packed_weights`.
+        tokens: token ids of texts to find the outliers of activations on; see `scale_outliers`. None: not scaled.
+        padding: the id of the padding token.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
         # The quantiser leaves temporary files next to its input and its output if it is interrupted.
-        unfinished, linked = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
-        codes: dict[str, Blocks] = {}
-        if weights == INT4:
-            model = onnx.load(source)
-            codes = round_weights(model)
-            onnx.save(model, linked)
-        else:
-            linked.symlink_to(source.resolve())
-        quantize_dynamic(linked, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        unfinished, changed = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
+        model = onnx.load(source)
+        codes = round_weights(model) if weights == INT4 else {}
+        factors = scale_outliers(model, tokens, padding) if tokens else {}
+        onnx.save(model, changed)
+        quantize_dynamic(changed, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         model = onnx.load(unfinished)
         strip(model)  # the quantiser records shapes
         onnx.save(model, unfinished)
         if codes:
-            pack(unfinished, codes)
+            pack(unfinished, codes, factors)
         unfinished.replace(target)

@@ -30,7 +30,7 @@ def round_weights(model: Any) -> dict[str, Blocks]:
 
     # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
     in_rows = {node.input[0] for node in model.graph.node if node.op_type == TABLE}
-    in_columns = set()
+    in_columns: set[str] = set()
     for node in model.graph.node:
         if node.op_type in ("MatMul", "Gemm"):
             turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
@@ -49,18 +49,19 @@ def round_weights(model: Any) -> dict[str, Blocks]:
     return found
 
 
-def pack(path: Path, codes: Mapping[str, Blocks]) -> None:
+def pack(path: Path, codes: Mapping[str, Blocks], factors: Mapping[str, npt.NDArray[np.float32]]) -> None:
     """Replace the int8 weights of a quantised graph by codes and the nodes that unpack them, in place.
 
     Args:
         codes: from `round_weights`, applied to the float32 graph that was quantised.
+        factors: from `scale_outliers`, applied to it afterwards.
     """
     import onnx
 
     model = onnx.load(path)
     packing = _Packing(model.graph)
     for name, blocks in codes.items():
-        packing.replace(name, blocks)
+        packing.replace(name, blocks, factors.get(name))
     packing.finish()
     onnx.save(model, path)
 
@@ -76,8 +77,8 @@ class _Packing:
         self._constant(LOW, np.array(15, np.uint8))
         self._constant(SHIFT, np.array(4, np.uint8))
 
-    def replace(self, name: str, blocks: Blocks) -> None:
-        """Compute the int8 weight of that name from its codes."""
+    def replace(self, name: str, blocks: Blocks, factors: npt.NDArray[np.float32] | None) -> None:
+        """Compute the int8 weight of that name from its codes and the factors of its inputs."""
         from onnx import TensorProto
 
         made = self._weights.get(name + QUANTISED)
@@ -97,6 +98,8 @@ class _Packing:
         scale = self._node("Cast", [self._constant(f"{name}_scales", scales.reshape(ends))], to=TensorProto.FLOAT)
         steps = self._node("Sub", [codes_, zeros_])
         values = self._reshaped(self._node("Mul", [steps, scale]), codes.shape)
+        if factors is not None:
+            values = self._node("Mul", [values, self._constant(f"{name}_factors", factors[:, None])])
         by_column = {"axis": axis} if self._weights[name + SCALE].dims else {}
         self._node("QuantizeLinear", [values, name + SCALE, name + ZERO_POINT], made.name, **by_column)
         self._graph.initializer.remove(made)

@@ -60,12 +60,8 @@ def blocks_of(weight: Tensor) -> Blocks:
 
 def packable_weights(model: nn.Module) -> list[nn.Parameter]:
     """The weights of linear layers and tables that an export stores in 4 bits."""
-    found = {
-        id(module.weight): module.weight
-        for module in model.modules()
-        if isinstance(module, nn.Linear | nn.Embedding) and is_packable(tuple(module.weight.shape))
-    }
-    return list(found.values())
+    matrices = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear | nn.Embedding)}
+    return [weight for weight in model.parameters() if id(weight) in matrices and is_packable(tuple(weight.shape))]
 
 
 class RoundedWeights:

@@ -56,8 +56,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     formats = find_formats(params.formats)
-    if "int8" in formats:
-        formats["int8"] = Int8Graph(params.weights)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
     if model.reference.partition("/")[0] in KINDS:
         work.get(*model.reference.split("/", 1)).require_contents()
@@ -83,13 +81,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                     "graphs support, but not every server: see docs/weigh-tokens.md"
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
+            calibrating = _calibrating(calibration) if calibration else []
+            if "int8" in formats:
+                formats["int8"] = Int8Graph(params.weights, calibrating or texts)
             facts = _write(build, encoder, formats, task, float16=params.float16)
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
             if documents:
                 facts["router"] = _with_router(params, build, encoder, model, documents, texts)
-            if calibration is not None:
-                facts["int8"] = _calibrate(build, encoder, formats, calibration, texts, reporter)
+            if calibrating:
+                facts["int8"] = _calibrate(build, encoder, formats, calibrating, texts, reporter)
                 facts["bytes"] = _sizes(build, facts["bytes"])
             facts |= _verify(params, build, encoder, formats, texts, sets, reporter)
             task.advance()
@@ -272,20 +273,29 @@ def _sizes(build: Build, files: Iterable[str]) -> dict[str, int]:
     return {file: (build.path / file).stat().st_size for file in files}
 
 
+def _calibrating(calibration: NamedTexts) -> list[str]:
+    """The texts to calibrate on.
+
+    Raises:
+        InputError: if there are none.
+    """
+    texts = sample_texts(calibration.read(), CALIBRATION_TEXTS, seed=0).texts
+    if not texts:
+        raise InputError("there are no texts to calibrate on", "`calibrate` takes files with one text per line")
+    return list(texts)
+
+
 def _calibrate(
     build: Build,
     encoder: Encoder,
     formats: Mapping[str, Format],
-    calibration: NamedTexts,
+    texts: Sequence[str],
     held_out: Sequence[str],
     reporter: Reporter,
 ) -> dict[str, Any]:
     """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
     graph = formats["int8"]
     assert isinstance(graph, Int8Graph)
-    texts = sample_texts(calibration.read(), CALIBRATION_TEXTS, seed=0).texts
-    if not texts:
-        raise InputError("there are no texts to calibrate on", "`calibrate` takes files with one text per line")
     vectors = verification.unit(verification.encoder_vectors(encoder, held_out))
     found = graph.calibrate(encoder, build.path, texts, held_out, vectors)
     cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())

@@ -1,0 +1,178 @@
+"""Outliers of activations: channels with large values are divided by a factor, and their weights multiplied by it.
+
+An int8 graph quantises each activation in 255 steps from its smallest to its largest value. In BERT and its relatives,
+one or two channels of the first token are several times as large as everything else, so that all other values get few
+steps. A channel that is scaled down and up again, by weights that are constants, leaves the product the same (Xiao et
+al. 2023, SmoothQuant, https://arxiv.org/abs/2211.10438). Of a few channels only, because larger weights are quantised
+in larger steps: docs/decisions/0014-int8-graphs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sentcompress.exporting.calibration import watched
+
+Values = npt.NDArray[np.float32]
+# Numbers of channels to scale down, to the largest value of the next one.
+TRIED = (1, 2, 4, 8, 16, 32)
+# An activation is scaled only if the squared error of its products falls to this share: each costs an operator.
+WORTH = 2 / 3
+# Token states that the error is measured on, and the most memory for the activations of all of them.
+STATES, MEMORY = 1000, 2**28
+# Steps of an activation, and the largest code of a weight: see `onnx.quantise`.
+STEPS, LARGEST = 255, 63
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product of an activation and a constant matrix.
+
+    Attributes:
+        turned: whether the matrix is stored as [outputs, inputs], otherwise [inputs, outputs].
+    """
+
+    node: Any
+    activation: str
+    weight: str
+    turned: bool
+
+
+def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Values]:
+    """Scale the outliers of a float32 graph, in place.
+
+    Args:
+        model: the graph.
+        tokens: token ids of texts to measure the activations on.
+        padding: the id of the padding token.
+
+    Returns:
+        The factors of the matrices that were changed, by name: one for each input.
+    """
+    weights = {weight.name: weight for weight in model.graph.initializer}
+    products = list(_products(model.graph, weights))
+    seen = _activations(model, [one.activation for one in products], tokens, padding)
+    factors: dict[str, Values] = {}
+    divisors: dict[str, Values] = {}
+    for group in _groups(products):
+        matrices = {one.weight: _matrix(weights[one.weight], one.turned) for one in group}
+        activations = list(dict.fromkeys(one.activation for one in group))
+        values = np.concatenate([seen[name] for name in activations])
+        found = best_factors(values, np.concatenate(list(matrices.values()), axis=1))
+        if found is None:
+            continue
+        factors |= dict.fromkeys(matrices, found)
+        divisors |= dict.fromkeys(activations, found)
+        for one in {one.weight: one for one in group}.values():
+            _replace(weights[one.weight], matrices[one.weight] * found[:, None], one.turned)
+    _divide(model.graph, products, divisors)
+    return factors
+
+
+def _products(graph: Any, weights: Collection[str]) -> Iterator[_Product]:
+    for node in graph.node:
+        if node.op_type in ("MatMul", "Gemm") and node.input[1] in weights:
+            turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+            yield _Product(node, node.input[0], node.input[1], turned)
+
+
+def _groups(products: Sequence[_Product]) -> list[list[_Product]]:
+    """Products that share activations or, in a layer that is applied more than once, weights."""
+    groups: list[list[_Product]] = []
+    for one in products:
+        joined, others = [one], []
+        for group in groups:
+            shares = any(one.activation == other.activation or one.weight == other.weight for other in group)
+            if shares:
+                joined = group + joined
+            else:
+                others.append(group)
+        groups = [*others, joined]
+    return groups
+
+
+def _matrix(weight: Any, turned: bool) -> Values:
+    """[inputs, outputs]."""
+    from onnx import numpy_helper
+
+    values: Values = numpy_helper.to_array(weight)
+    return values.T if turned else values
+
+
+def _replace(weight: Any, matrix: Values, turned: bool) -> None:
+    from onnx import numpy_helper
+
+    weight.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(matrix.T if turned else matrix), weight.name))
+
+
+def _divide(graph: Any, products: Sequence[_Product], divisors: Mapping[str, Values]) -> None:
+    """Divide activations before the products that they are part of; other nodes get them as they are."""
+    from onnx import helper, numpy_helper
+
+    divided = {id(one.node) for one in products if one.activation in divisors}
+    made: set[str] = set()
+    nodes = []
+    for node in list(graph.node):
+        name = node.input[0] if node.input else ""
+        if id(node) in divided:
+            if name not in made:
+                made.add(name)
+                inverse = (1 / divisors[name]).astype(np.float32)
+                graph.initializer.append(numpy_helper.from_array(inverse, f"{name}_inverse_factors"))
+                nodes.append(helper.make_node("Mul", [name, f"{name}_inverse_factors"], [f"{name}_scaled"]))
+            node.input[0] = f"{name}_scaled"
+        nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _activations(model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Values]:
+    """The values [N, K] of each activation, of the first texts."""
+    distinct = list(dict.fromkeys(names))
+    if not distinct:
+        return {}
+    seen: dict[str, list[Values]] = {name: [] for name in distinct}
+    states = 0
+    for found in watched(model, distinct, tokens, padding):
+        rows = {name: values.reshape(-1, values.shape[-1]) for name, values in zip(distinct, found, strict=True)}
+        for name, values in rows.items():
+            seen[name].append(values)
+        states += max(len(values) for values in rows.values())
+        each = sum(values.nbytes for parts in seen.values() for values in parts) / states
+        if states >= min(STATES, MEMORY / each):
+            break
+    return {name: np.concatenate(parts) for name, parts in seen.items()}
+
+
+def best_factors(values: Values, weights: Values) -> Values | None:
+    """Factors [K] with which the quantised product is nearest to the exact one; None if none is worth an operator.
+
+    Args:
+        values: [N, K] activations.
+        weights: [K, M].
+    """
+    exact = values @ weights
+    largest = np.abs(values).max(axis=0)
+    order = np.sort(largest)[::-1]
+    best, least = None, WORTH * _error(values, weights, exact)
+    for count in TRIED:
+        if count < len(order) and order[count] > 0:
+            factors = np.maximum(largest / order[count], 1).astype(np.float32)
+            error = _error(values / factors, weights * factors[:, None], exact)
+            if error < least:
+                best, least = factors, error
+    return best
+
+
+def _error(values: Values, weights: Values, exact: Values) -> float:
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    step = max((high - low) / STEPS, 1e-12)
+    point = round(-low / step)
+    stored = (np.clip(np.round(values / step) + point, 0, STEPS) - point) * np.float32(step)
+    steps = np.maximum(np.abs(weights).max(axis=0) / LARGEST, 1e-12)
+    return float(np.square(stored @ (np.round(weights / steps) * steps) - exact).mean())
