@@ -17,11 +17,12 @@ from sentcompress.models.shape import told_sizes
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
-# Bytes of a graph besides its weights: its operators, for each time that a layer is applied, and the rest.
-GRAPH_LAYER, GRAPH = 30_000, 5_000
 # How weights are stored, and the bytes of one.
 INT8, INT4 = "int8", "int4"
 WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
+# Bytes of a graph besides its weights: its operators, for each time that a layer is applied, and the rest. Those that
+# unpack weights of 4 bits are more.
+GRAPH_LAYER, GRAPH = {INT8: 32_000, INT4: 40_000}, 5_000
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
@@ -151,7 +152,7 @@ class TeacherSize:
         matrices += narrow * self.width if narrow != self.width else 0
         matrices += 0 if self.vector == self.width else self.width * self.vector
         others = layers * (9 * self.width + neurons)
-        return round(WEIGHT_BYTES[weights] * matrices) + 4 * others + applied * GRAPH_LAYER + GRAPH
+        return round(WEIGHT_BYTES[weights] * matrices) + 4 * others + applied * GRAPH_LAYER[weights] + GRAPH
 
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
         """The multiplications of all layers for each token, without those of attention among tokens."""

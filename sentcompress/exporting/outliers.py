@@ -27,6 +27,7 @@ WORTH = 2 / 3
 STATES, MEMORY = 1000, 2**28
 # Steps of an activation, and the largest code of a weight: see `onnx.quantise`.
 STEPS, LARGEST = 255, 63
+LARGEST_FACTOR = 1000
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class _Product:
     turned: bool
 
 
-def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Values]:
+def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) -> dict[str, str]:
     """Scale the outliers of a float32 graph, in place.
 
     Args:
@@ -52,13 +53,15 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
         padding: the id of the padding token.
 
     Returns:
-        The factors of the matrices that were changed, by name: one for each input.
+        By the name of each matrix that was changed, the name of its factors: a constant in float16 [inputs].
     """
+    from onnx import numpy_helper
+
     weights = {weight.name: weight for weight in model.graph.initializer}
     products = list(_products(model.graph, weights))
     seen = _activations(model, [one.activation for one in products], tokens, padding)
-    factors: dict[str, Values] = {}
-    divisors: dict[str, Values] = {}
+    factors: dict[str, str] = {}
+    divisors: dict[str, str] = {}
     for group in _groups(products):
         matrices = {one.weight: _matrix(weights[one.weight], one.turned) for one in group}
         activations = list(dict.fromkeys(one.activation for one in group))
@@ -66,8 +69,10 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
         found = best_factors(values, np.concatenate(list(matrices.values()), axis=1))
         if found is None:
             continue
-        factors |= dict.fromkeys(matrices, found)
-        divisors |= dict.fromkeys(activations, found)
+        name = f"{activations[0]}_factors"
+        model.graph.initializer.append(numpy_helper.from_array(found.astype(np.float16), name))
+        factors |= dict.fromkeys(matrices, name)
+        divisors |= dict.fromkeys(activations, name)
         for one in {one.weight: one for one in group}.values():
             _replace(weights[one.weight], matrices[one.weight] * found[:, None], one.turned)
     _divide(model.graph, products, divisors)
@@ -110,21 +115,22 @@ def _replace(weight: Any, matrix: Values, turned: bool) -> None:
     weight.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(matrix.T if turned else matrix), weight.name))
 
 
-def _divide(graph: Any, products: Sequence[_Product], divisors: Mapping[str, Values]) -> None:
+def _divide(graph: Any, products: Sequence[_Product], divisors: Mapping[str, str]) -> None:
     """Divide activations before the products that they are part of; other nodes get them as they are."""
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper
 
     divided = {id(one.node) for one in products if one.activation in divisors}
     made: set[str] = set()
     nodes = []
+    for name in dict.fromkeys(divisors.values()):  # computed once, as the graph is opened
+        nodes.append(helper.make_node("Cast", [name], [f"{name}_float"], to=TensorProto.FLOAT))
+        nodes.append(helper.make_node("Reciprocal", [f"{name}_float"], [f"{name}_inverse"]))
     for node in list(graph.node):
         name = node.input[0] if node.input else ""
         if id(node) in divided:
             if name not in made:
                 made.add(name)
-                inverse = (1 / divisors[name]).astype(np.float32)
-                graph.initializer.append(numpy_helper.from_array(inverse, f"{name}_inverse_factors"))
-                nodes.append(helper.make_node("Mul", [name, f"{name}_inverse_factors"], [f"{name}_scaled"]))
+                nodes.append(helper.make_node("Mul", [name, f"{divisors[name]}_inverse"], [f"{name}_scaled"]))
             node.input[0] = f"{name}_scaled"
         nodes.append(node)
     del graph.node[:]
@@ -162,7 +168,7 @@ def best_factors(values: Values, weights: Values) -> Values | None:
     best, least = None, WORTH * _error(values, weights, exact)
     for count in TRIED:
         if count < len(order) and order[count] > 0:
-            factors = np.maximum(largest / order[count], 1).astype(np.float32)
+            factors = np.clip(largest / order[count], 1, LARGEST_FACTOR).astype(np.float16).astype(np.float32)
             error = _error(values / factors, weights * factors[:, None], exact)
             if error < least:
                 best, least = factors, error

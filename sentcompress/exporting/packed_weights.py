@@ -49,12 +49,12 @@ def round_weights(model: Any) -> dict[str, Blocks]:
     return found
 
 
-def pack(path: Path, codes: Mapping[str, Blocks], factors: Mapping[str, npt.NDArray[np.float32]]) -> None:
+def pack(path: Path, codes: Mapping[str, Blocks], factors: Mapping[str, str]) -> None:
     """Replace the int8 weights of a quantised graph by codes and the nodes that unpack them, in place.
 
     Args:
         codes: from `round_weights`, applied to the float32 graph that was quantised.
-        factors: from `scale_outliers`, applied to it afterwards.
+        factors: names of constants, from `scale_outliers`, applied to it afterwards.
     """
     import onnx
 
@@ -74,10 +74,11 @@ class _Packing:
         self._weights = {weight.name: weight for weight in graph.initializer}
         self._tables = {node.input[0] for node in graph.node if node.op_type == TABLE}
         self._nodes: list[Any] = []
+        self._constants: set[str] = set()
         self._constant(LOW, np.array(15, np.uint8))
         self._constant(SHIFT, np.array(4, np.uint8))
 
-    def replace(self, name: str, blocks: Blocks, factors: npt.NDArray[np.float32] | None) -> None:
+    def replace(self, name: str, blocks: Blocks, factors: str | None) -> None:
         """Compute the int8 weight of that name from its codes and the factors of its inputs."""
         from onnx import TensorProto
 
@@ -99,7 +100,8 @@ class _Packing:
         steps = self._node("Sub", [codes_, zeros_])
         values = self._reshaped(self._node("Mul", [steps, scale]), codes.shape)
         if factors is not None:
-            values = self._node("Mul", [values, self._constant(f"{name}_factors", factors[:, None])])
+            cast = self._node("Cast", [factors], to=TensorProto.FLOAT)
+            values = self._node("Mul", [values, self._reshaped(cast, (columns, 1))])
         by_column = {"axis": axis} if self._weights[name + SCALE].dims else {}
         self._node("QuantizeLinear", [values, name + SCALE, name + ZERO_POINT], made.name, **by_column)
         self._graph.initializer.remove(made)
@@ -128,17 +130,19 @@ class _Packing:
         return self._reshaped(self._node("Cast", [joined], to=TensorProto.FLOAT), shape)
 
     def _reshaped(self, name: str, shape: tuple[int, ...]) -> str:
-        return self._node("Reshape", [name, self._constant(f"{name}_shape", np.array(shape))])
+        return self._node("Reshape", [name, self._constant(f"int4_{'_'.join(map(str, shape))}", np.array(shape))])
 
     def _constant(self, name: str, values: npt.NDArray[Any]) -> str:
         from onnx import numpy_helper
 
-        self._graph.initializer.append(numpy_helper.from_array(values, name))
+        if name not in self._constants:
+            self._constants.add(name)
+            self._graph.initializer.append(numpy_helper.from_array(values, name))
         return name
 
     def _node(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
         from onnx import helper
 
-        output = output or f"int4_{len(self._nodes)}"
+        output = output or f"int4_node_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [output], **attributes))
         return output

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER
+from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER, INT8
 from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
@@ -72,7 +72,7 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
                 made=command,
                 how=_how(command, made, known),
                 shape=shape,
-                bytes=exported or known_size or int(facts["parameters"]) + GRAPH + 3 * GRAPH_LAYER,
+                bytes=exported or known_size or int(facts["parameters"]) + GRAPH + 3 * GRAPH_LAYER[INT8],
                 before=before,
                 score=score,
                 evaluation=evaluation,

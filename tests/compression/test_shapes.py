@@ -133,7 +133,7 @@ def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
     student = InitialStudent(shape.student, resolve(str(FOLDER / shape.student)), cut)
     weights = student.load([["a text of the documents"]]).transformer.named_parameters()
     size = sum(tensor.numel() * (BITS / 8 if tensor.dim() == 2 else 4) for _, tensor in weights)
-    assert size == pytest.approx(shape.bytes - 3 * GRAPH_LAYER - GRAPH, rel=0.002)
+    assert size == pytest.approx(shape.bytes - 3 * GRAPH_LAYER["int4"] - GRAPH, rel=0.002)
 
 
 def test_a_dense_layer_is_part_of_the_graph() -> None:

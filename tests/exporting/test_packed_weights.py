@@ -86,7 +86,7 @@ def test_nothing_is_computed_but_constants_before_the_graph_runs(tmp_path: Path)
     graph = onnx.load(tmp_path / "int8.onnx").graph
     onnx.checker.check_model(str(tmp_path / "int8.onnx"))
     known = {weight.name for weight in graph.initializer}
-    unpacking = [node for node in graph.node if node.output[0].startswith("int4_")]
+    unpacking = [node for node in graph.node if node.output[0].startswith("int4_node_")]
     assert len(unpacking) > 100
     for node in unpacking:
         assert set(node.input) <= known
