@@ -35,12 +35,13 @@ class Params(Hub, Named):
         bool, Opt("Store the folder's weights as float16, half the size; computation stays in float32.")
     ] = False
     weights: Annotated[
-        str,
+        str | None,
         Opt(
             "How the int8 graph stores its weights: int8, or int4 (about half the size; unpacked when it is opened).",
             choices=("int8", "int4"),
+            default="int8, or those it was trained for",
         ),
-    ] = "int8"
+    ] = None
     quantizer: Annotated[
         str | None,
         Opt(
@@ -110,7 +111,7 @@ class Params(Hub, Named):
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:
             return ["`sts` scores the formats besides folder, but `formats` has none"]
-        if self.weights != "int8" and "int8" not in self.formats:
+        if self.weights is not None and "int8" not in self.formats:
             return ["`weights` is for the format int8, which `formats` does not name"]
         if self.calibrate and "int8" not in self.formats:
             return ["`calibrate` is for the format int8, which `formats` does not name"]
@@ -121,5 +122,5 @@ COMMAND = Command(
     Params,
     "Export a model: sentence-transformers, ONNX, model card. All files are verified.",
     makes="exports",
-    version=3,  # named prompts are kept
+    version=4,  # outliers of activations are scaled
 )

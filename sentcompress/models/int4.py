@@ -77,14 +77,14 @@ class RoundedWeights:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Use the rounded weights inside the block; restore the exact ones afterwards."""
-        exact = [weight.detach().clone() for weight in self._weights]
-        self._set([blocks_of(weight).decoded() for weight in self._weights])
+        exact: list[Tensor] = []
         try:
+            with torch.no_grad():
+                for weight in self._weights:
+                    exact.append(weight.detach().clone())
+                    weight.copy_(blocks_of(weight).decoded())
             yield
         finally:
-            self._set(exact)
-
-    @torch.no_grad()
-    def _set(self, values: list[Tensor]) -> None:
-        for weight, value in zip(self._weights, values, strict=True):
-            weight.copy_(value)
+            with torch.no_grad():
+                for weight, value in zip(self._weights, exact, strict=False):
+                    weight.copy_(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER, INT8
+from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER, INT8, WEIGHT_BYTES
 from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
@@ -66,13 +66,15 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         if score is not None:
             exported = int8_bytes(known) if command == "export" else None
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
-            known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED else 0
+            weights = str(made.get("weights", INT8))
+            known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weights == INT8 else 0
+            estimated = round(WEIGHT_BYTES[weights] * int(facts["parameters"])) + GRAPH + 3 * GRAPH_LAYER[weights]
             yield Tried(
                 name=name,
                 made=command,
                 how=_how(command, made, known),
                 shape=shape,
-                bytes=exported or known_size or int(facts["parameters"]) + GRAPH + 3 * GRAPH_LAYER[INT8],
+                bytes=exported or known_size or estimated,
                 before=before,
                 score=score,
                 evaluation=evaluation,

@@ -22,6 +22,7 @@ from sentcompress.exporting.card import Card, read_notes
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.half_precision import check_own_loader, halve_weights
+from sentcompress.exporting.onnx import INT8
 from sentcompress.exporting.provenance import base_of, evaluations_of, measurements_of, teacher_of, with_teachers
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
@@ -68,7 +69,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
     documents = _of_documents(params, work)
     notes = read_notes(params.notes) if params.notes is not None else ""
-    request = _request(params, model, documents, sets, [*used, *measured], calibration)
+    weights = params.weights or _trained_for(lineage)
+    request = _request(params, model, documents, sets, [*used, *measured], calibration, weights)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
@@ -83,8 +85,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             texts = verification.with_extremes(_sample(sentences), encoder)
             calibrating = _calibrating(calibration) if calibration else []
             if "int8" in formats:
-                formats["int8"] = Int8Graph(params.weights, calibrating or texts)
+                formats["int8"] = Int8Graph(weights, calibrating or texts)
             facts = _write(build, encoder, formats, task, float16=params.float16)
+            if "int8" in formats:
+                facts["graph_weights"] = weights
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
             if documents:
@@ -110,6 +114,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": teacher, "model": model.label})
+
+
+def _trained_for(lineage: Sequence[Artifact]) -> str:
+    """How weights are stored: as the last training rounded them."""
+    trained = next((one for one in lineage if one.manifest["command"] in ("distill", "finetune")), None)
+    return str((trained.parameters.get("weights") if trained else None) or INT8)
 
 
 def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:
@@ -173,13 +183,15 @@ def _request(
     sets: Sequence[StsSet],
     used: Sequence[Artifact],
     calibration: NamedTexts | None,
+    weights: str,
 ) -> Request:
     inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
     files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
     inputs |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
     inputs |= calibration.inputs if calibration else {}
     inputs |= {documents.reference: documents.digest} if documents else {}
-    resolved = {"model": model.reference, "sets": [found.name for found in sets], **packages_of(params.formats)}
+    resolved = {"model": model.reference, "sets": [found.name for found in sets], "weights": weights}
+    resolved |= packages_of(params.formats)
     chosen = {"router": typed_name(params.router, documents)} if documents else {}
     return Request.of(
         params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen

@@ -56,7 +56,9 @@ def further(params: Params, work: WorkDirectory, reporter: Reporter) -> tuple[Pa
     kept = tuple(f"{name}={value}" for name, value in made.options.items() if name not in asked)
     rate = params.lr or made.rate.value
     settings = {name: value for name, value in made.settings.items() if getattr(params, name) is None}
-    filled = dict.fromkeys(settings, PUBLISHED_SETTING) | ({} if params.lr else {"lr": made.rate.source})
+    filled = dict.fromkeys(settings.keys() & OF_PUBLISHED, PUBLISHED_SETTING) | (
+        {} if params.lr else {"lr": made.rate.source}
+    )
     reporter.note(
         f"{params.student} is a finished student: training continues with its method, {made.method}, "
         f"at learning rate {rate:g}"
@@ -112,7 +114,8 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
     plain = {option: one.default for option, one in method_class(method).options.items()}
     changed = {key: value for key, value in options.items() if key in plain and value != plain[key]}
     shown = {key: str(value).lower() for key, value in changed.items()}
-    return _Making(method, shown, min([_gentle(method), *rates]), {})
+    rounded = {"weights": student.parameters["weights"]} if student.parameters.get("weights") else {}
+    return _Making(method, shown, min([_gentle(method), *rates]), rounded)
 
 
 def _rates_of(student: Artifact) -> list[_Rate]:

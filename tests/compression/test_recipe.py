@@ -25,7 +25,9 @@ from sentcompress.compression.shapes import Candidate
 PUBLISHED = Candidate("general-9m", 9_489_094, published=True)
 CUT = Candidate("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
 WHOLE = Candidate("teacher:6", 16_000_000, {"vocabulary": 12_500}, whole=True)
+ROUNDED = Candidate("teacher:6", 9_950_000, {"vocabulary": 15_000}, whole=True, weights="int4")
 OWN = Candidate("embedded", 22_800_000, untrained=True)
+FIRST = (ROUNDED, PUBLISHED, OWN)
 # Commands that encode passages with a student.
 ENCODING = ("eval-search", "distill")
 
@@ -54,6 +56,8 @@ def text_of(of: CompressionPlan) -> str:
         plan([PUBLISHED, CUT], (2.0,)),
         plan([CUT, CUT, CUT, CUT], (1.0, 1.0)),
         plan([WHOLE, PUBLISHED], (2.0,)),
+        plan([ROUNDED]),
+        plan([replace(CUT, weights="int4"), replace(PUBLISHED, weights="int4")], (2.0,), keep_index=True),
         plan([PUBLISHED]),
         plan([CUT], keep_index=True),
         plan([OWN]),
@@ -188,6 +192,23 @@ def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
     stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
     trained = [(stage["student"], stage.get("lr")) for stage in stages if stage["command"] == "distill"]
     assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", None)], "the best keeps its own rate"
+
+
+def test_weights_of_four_bits_are_trained_and_exported_as_such() -> None:
+    rounds = plan([replace(PUBLISHED, weights="int4"), replace(CUT, weights="int4")], (2.0,))
+    for of in (plan([ROUNDED]), rounds):
+        stages = list(of.stages())
+        assert {one.get("weights") for one in stages if one["command"] in ("distill", "export")} == {"int4"}
+        # The mean of rounded weights is not rounded.
+        assert not [one for one in stages if one["command"] == "average"]
+        [export] = [one for one in stages if one["command"] == "export"]
+        assert export["model"] == "docs-last"
+    assert not [one for one in plan([PUBLISHED]).stages() if one.get("weights") == "int4"]
+
+
+def test_a_model_with_all_of_the_teachers_layers_is_said_to_be_no_faster() -> None:
+    whole, published, own = (any("as much as the teacher" in line for line in told(plan([one]))) for one in FIRST)
+    assert (whole, published, own) == (True, False, True)
 
 
 @pytest.mark.parametrize("keep_index", [False, True])

@@ -24,8 +24,11 @@ from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import Recorder
 from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.card import LONGEST_NOTES
+from sentcompress.exporting.onnx import INT8_FILE
 from sentcompress.exporting.verification import encoder_vectors
+from sentcompress.models import int4
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.int4 import RoundedWeights
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import plain_tokenizer
@@ -506,6 +509,27 @@ def test_weights_beyond_float16_are_not_exported_as_such(work: WorkDirectory, en
     with pytest.raises(InputError, match=r"linear.weight has values beyond the range of float16"):
         run(Params(model=student.name, formats=("folder",), float16=True), work)
     assert not work.names("exports")
+
+
+def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
+    work: WorkDirectory, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(int4, "FEWEST", 1)
+    with work.build(Request("students", "rounded", "distill", {"method": "mse", "weights": "int4"}, {})) as build:
+        with RoundedWeights(encoder).in_place():
+            save_encoder(encoder, build.path / "model")
+        build.finish({"method": "mse", "student": "teacher:1", "teacher": "owner/big-teacher"})
+    rounded = run(Params(model="rounded"), work)
+    plain = run(Params(model="rounded", weights="int8", name="plain"), work)
+    assert (rounded.facts["graph_weights"], plain.facts["graph_weights"]) == ("int4", "int8")
+    graphs = [(made.path / INT8_FILE).read_bytes() for made in (rounded, plain)]
+    assert b"BitShift" in graphs[0]
+    assert b"BitShift" not in graphs[1]
+    assert rounded.facts["checked"]["int8"]["mean_cosine"] > 0.98
+    cards = [(made.path / "README.md").read_text(encoding="utf-8") for made in (rounded, plain)]
+    assert ["weights stored in 4 bits" in card for card in cards] == [True, False]
+    with pytest.raises(UsageError, match="`weights` is for the format int8"):
+        Params(weights="int4", formats=("folder", "onnx")).check()
 
 
 @pytest.mark.parametrize("options", [{"license": "a b"}, {"language": ("en", "")}, {"license": ""}])

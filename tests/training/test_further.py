@@ -81,6 +81,14 @@ def test_of_a_selection_it_is_what_the_chosen_one_had_and_of_an_average_the_firs
     assert taken(work, "mean")[1] == 1e-6
 
 
+def test_weights_of_four_bits_stay(copied: WorkDirectory) -> None:
+    rounded = Params(**SHORT, method="simtde", weights="int4", max_steps=1, name="rounded")
+    distill.run(rounded, copied, SILENT)
+    found, filled = further(Params(student="rounded"), copied, SILENT)
+    assert found.weights == "int4"
+    assert set(filled) == {"lr"}, "no hyperparameter of the method"
+
+
 def test_what_was_asked_for_comes_first(work: WorkDirectory) -> None:
     assert taken(work, "quick", lr=1e-3, options=("alpha=0.5",)) == ("simtde", 1e-3, ("normalise=true", "alpha=0.5"))
     assert taken(work, "quick", method="mse") == ("mse", None, ())

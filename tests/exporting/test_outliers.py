@@ -1,0 +1,112 @@
+"""Outliers of activations: the graph computes the same, and its int8 graph is nearer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tracing import operators_found_once
+from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
+
+from sentcompress.exporting.onnx import INPUTS, INT4, INT8, OUTPUT, quantise, write_graph
+from sentcompress.exporting.outliers import best_factors, scale_outliers
+from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.transformer_encoder import TransformerEncoder
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+TOKENS = [[1, *np.random.default_rng(seed).integers(2, 600, 20).tolist()] for seed in range(30)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def faster() -> Iterator[None]:
+    with operators_found_once():
+        yield
+
+
+class FakeTokenizer:
+    pad_token_id = 0
+
+
+def make_encoder(kind: str) -> Encoder:
+    """A model whose first token has one channel, and some neurons, that are many times as large as all others."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "vocab_size": 600,
+        "hidden_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 192,
+        "max_position_embeddings": 40,
+        "initializer_range": 0.1,
+    }
+    if kind == "albert":
+        model: Any = AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
+        norms = [model.encoder.albert_layer_groups[0].albert_layers[0].full_layer_layer_norm]
+    else:
+        model = BertModel(BertConfig(**sizes), add_pooling_layer=False)
+        norms = [layer.attention.output.LayerNorm for layer in model.encoder.layer]
+    with torch.no_grad():
+        for norm in norms:
+            norm.weight[7] = 25.0
+    return TransformerEncoder(model, FakeTokenizer(), text=TextSettings(32), dense=[Dense(96, 64)]).eval()
+
+
+def vectors(path: Path) -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    ids = np.random.default_rng(99).integers(1, 600, (8, 12))
+    found = session.run([OUTPUT], dict(zip(INPUTS, (ids, np.ones_like(ids)), strict=True)))[0]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_the_scaled_graph_gives_the_same_vectors_and_its_int8_graph_nearer_ones(kind: str, tmp_path: Path) -> None:
+    """ALBERT's layers share their weights, so all activations that a weight is multiplied with are scaled alike."""
+    import onnx
+
+    path = tmp_path / "graph.onnx"
+    write_graph(make_encoder(kind), path)
+    model = onnx.load(path)
+    factors = scale_outliers(model, TOKENS, 0)
+    assert factors
+    onnx.save(model, tmp_path / "scaled.onnx")
+    exact = vectors(path)
+    np.testing.assert_allclose(vectors(tmp_path / "scaled.onnx"), exact, atol=1e-5)
+    for weights in (INT8, INT4):
+        plain, scaled = tmp_path / f"{weights}.onnx", tmp_path / f"{weights}-scaled.onnx"
+        quantise(path, plain, weights)
+        quantise(path, scaled, weights, TOKENS, 0)
+        errors = [float(np.square(vectors(one) - exact).mean()) for one in (plain, scaled)]
+        assert errors[1] < (0.7 if weights == INT8 else 1.0) * errors[0], (weights, errors)
+        assert scaled.stat().st_size < 1.1 * plain.stat().st_size + 20_000
+
+
+def test_only_channels_beyond_all_others_are_scaled() -> None:
+    random = np.random.default_rng(0)
+    values, weights = random.normal(size=(400, 64)).astype(np.float32), random.normal(size=(64, 48)).astype(np.float32)
+    assert best_factors(values, weights) is None, "nothing to gain"
+    values[::20, 5] *= 40
+    factors = best_factors(values, weights)
+    assert factors is not None
+    assert factors[5] > 10
+    assert np.median(factors) == 1
+    assert (factors >= 1).all()
+
+
+def test_activations_of_zeros_are_left_alone() -> None:
+    assert best_factors(np.zeros((10, 64), np.float32), np.ones((64, 8), np.float32)) is None
+
+
+def test_a_graph_without_products_is_left_alone() -> None:
+    from onnx import TensorProto, helper
+
+    node = helper.make_node("Identity", ["a"], ["b"])
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "ab"]
+    model = helper.make_model(helper.make_graph([node], "none", ends[:1], ends[1:]))
+    before = model.SerializeToString()
+    assert scale_outliers(model, TOKENS, 0) == {}
+    assert model.SerializeToString() == before
