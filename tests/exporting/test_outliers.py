@@ -18,6 +18,7 @@ from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+SCALE = 30.0
 TOKENS = [[1, *np.random.default_rng(seed).integers(2, 600, 20).tolist()] for seed in range(30)]
 
 
@@ -32,7 +33,7 @@ class FakeTokenizer:
 
 
 def make_encoder(kind: str) -> Encoder:
-    """A model whose first token has one channel, and some neurons, that are many times as large as all others."""
+    """A model in which one channel is many times as large as all others, but has small weights."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "vocab_size": 600,
@@ -45,13 +46,19 @@ def make_encoder(kind: str) -> Encoder:
     }
     if kind == "albert":
         model: Any = AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
-        norms = [model.encoder.albert_layer_groups[0].albert_layers[0].full_layer_layer_norm]
+        layers = [model.encoder.albert_layer_groups[0].albert_layers[0]]
+        parts = [(layer.attention.LayerNorm, layer.ffn, layer.full_layer_layer_norm) for layer in layers]
     else:
         model = BertModel(BertConfig(**sizes), add_pooling_layer=False)
-        norms = [layer.attention.output.LayerNorm for layer in model.encoder.layer]
+        layers = list(model.encoder.layer)
+        parts = [
+            (layer.attention.output.LayerNorm, layer.intermediate.dense, layer.output.LayerNorm) for layer in layers
+        ]
     with torch.no_grad():
-        for norm in norms:
-            norm.weight[7] = 25.0
+        for before, dense, after in parts:
+            before.weight[7] = SCALE
+            dense.weight[:, 7] /= SCALE
+            after.weight[7] = 1 / SCALE
     return TransformerEncoder(model, FakeTokenizer(), text=TextSettings(32), dense=[Dense(96, 64)]).eval()
 
 
@@ -81,7 +88,7 @@ def test_the_scaled_graph_gives_the_same_vectors_and_its_int8_graph_nearer_ones(
         quantise(path, plain, weights)
         quantise(path, scaled, weights, TOKENS, 0)
         errors = [float(np.square(vectors(one) - exact).mean()) for one in (plain, scaled)]
-        assert errors[1] < (0.7 if weights == INT8 else 1.0) * errors[0], (weights, errors)
+        assert errors[1] < (0.7 if weights == INT8 else 1.1) * errors[0], (weights, errors)
         assert scaled.stat().st_size < 1.1 * plain.stat().st_size + 20_000
 
 
