@@ -34,7 +34,7 @@ class Params(Hub, Named):
     float16: Annotated[
         bool, Opt("Store the folder's weights as float16, half the size; computation stays in float32.")
     ] = False
-    weights: Annotated[
+    weight_format: Annotated[
         str | None,
         Opt(
             "How the int8 graph stores its weights: int8, or int4 (about half the size; unpacked when it is opened).",
@@ -111,8 +111,8 @@ class Params(Hub, Named):
             return ["name at least one of the `formats`, such as folder"]
         if self.sts and set(self.formats) <= {"folder"}:
             return ["`sts` scores the formats besides folder, but `formats` has none"]
-        if self.weights is not None and "int8" not in self.formats:
-            return ["`weights` is for the format int8, which `formats` does not name"]
+        if self.weight_format is not None and "int8" not in self.formats:
+            return ["`weight_format` is for the format int8, which `formats` does not name"]
         if self.calibrate and "int8" not in self.formats:
             return ["`calibrate` is for the format int8, which `formats` does not name"]
         return []

@@ -107,10 +107,10 @@ class TrainingOptions(Hub, Named):
         float | None,
         Opt("EMA decay, such as 0.998; the averaged weights are the ones scored and saved.", above=0, below=1),
     ] = None
-    weights: Annotated[
+    weight_format: Annotated[
         str | None,
         Opt(
-            "int4: train with weights rounded to 4 bits, for `export --weights int4` (quantization-aware training).",
+            "int4: train with weights rounded to 4 bits, for `export --weight-format int4` (quantization-aware training).",
             choices=("int4",),
             default="not rounded",
         ),

@@ -120,7 +120,7 @@ class CompressionPlan:
     def weights(self) -> dict[str, str]:
         """The option of `distill` and `export` that says how weights are stored, the same for all candidates."""
         stored = self.candidates[0].weights
-        return {} if stored == INT8 else {"weights": stored}
+        return {} if stored == INT8 else {"weight-format": stored}
 
     def stages(self) -> Iterator[dict[str, Any]]:
         """The stages, each a table of the recipe."""

@@ -66,7 +66,7 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         if score is not None:
             exported = int8_bytes(known) if command == "export" else None
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
-            weights = str(made.get("weights", INT8))
+            weights = str(made.get("weight-format", INT8))
             known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weights == INT8 else 0
             estimated = round(WEIGHT_BYTES[weights] * int(facts["parameters"])) + GRAPH + 3 * GRAPH_LAYER[weights]
             yield Tried(

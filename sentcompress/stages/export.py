@@ -69,7 +69,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
     documents = _of_documents(params, work)
     notes = read_notes(params.notes) if params.notes is not None else ""
-    weights = params.weights or _trained_for(lineage)
+    weights = params.weight_format or _trained_for(lineage)
     request = _request(params, model, documents, sets, [*used, *measured], calibration, weights)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -119,7 +119,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 def _trained_for(lineage: Sequence[Artifact]) -> str:
     """How weights are stored: as the last training rounded them."""
     trained = next((one for one in lineage if one.manifest["command"] in ("distill", "finetune")), None)
-    return str((trained.parameters.get("weights") if trained else None) or INT8)
+    return str((trained.parameters.get("weight_format") if trained else None) or INT8)
 
 
 def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:
@@ -190,7 +190,7 @@ def _request(
     inputs |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
     inputs |= calibration.inputs if calibration else {}
     inputs |= {documents.reference: documents.digest} if documents else {}
-    resolved = {"model": model.reference, "sets": [found.name for found in sets], "weights": weights}
+    resolved = {"model": model.reference, "sets": [found.name for found in sets], "weight_format": weights}
     resolved |= packages_of(params.formats)
     chosen = {"router": typed_name(params.router, documents)} if documents else {}
     return Request.of(

@@ -114,7 +114,7 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
     plain = {option: one.default for option, one in method_class(method).options.items()}
     changed = {key: value for key, value in options.items() if key in plain and value != plain[key]}
     shown = {key: str(value).lower() for key, value in changed.items()}
-    rounded = {"weights": student.parameters["weights"]} if student.parameters.get("weights") else {}
+    rounded = {"weight_format": student.parameters["weight_format"]} if student.parameters.get("weight_format") else {}
     return _Making(method, shown, min([_gentle(method), *rates]), rounded)
 
 

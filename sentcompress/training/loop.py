@@ -99,7 +99,7 @@ class Training:
         optimizer = make_optimizer(model, settings)
         if settings.ema:
             self.mean = RunningMean(model.parameters(), settings.ema)
-        if settings.weights:
+        if settings.weight_format:
             self.rounded = RoundedWeights(self.encoder)
         best = self._resume(model, optimizer)
         progress = self.progress

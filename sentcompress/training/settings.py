@@ -60,7 +60,7 @@ class Settings:
     max_steps: int | None
     max_minutes: float | None
     ema: float | None
-    weights: str | None
+    weight_format: str | None
     seed: int
     device: str
     dtype: str

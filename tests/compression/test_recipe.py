@@ -198,12 +198,12 @@ def test_weights_of_four_bits_are_trained_and_exported_as_such() -> None:
     rounds = plan([replace(PUBLISHED, weights="int4"), replace(CUT, weights="int4")], (2.0,))
     for of in (plan([ROUNDED]), rounds):
         stages = list(of.stages())
-        assert {one.get("weights") for one in stages if one["command"] in ("distill", "export")} == {"int4"}
+        assert {one.get("weight-format") for one in stages if one["command"] in ("distill", "export")} == {"int4"}
         # The mean of rounded weights is not rounded.
         assert not [one for one in stages if one["command"] == "average"]
         [export] = [one for one in stages if one["command"] == "export"]
         assert export["model"] == "docs-last"
-    assert not [one for one in plan([PUBLISHED]).stages() if one.get("weights") == "int4"]
+    assert not [one for one in plan([PUBLISHED]).stages() if one.get("weight-format") == "int4"]
 
 
 def test_a_model_with_all_of_the_teachers_layers_is_said_to_be_no_faster() -> None:

@@ -515,12 +515,12 @@ def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
     work: WorkDirectory, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(int4, "FEWEST", 1)
-    with work.build(Request("students", "rounded", "distill", {"method": "mse", "weights": "int4"}, {})) as build:
+    with work.build(Request("students", "rounded", "distill", {"method": "mse", "weight_format": "int4"}, {})) as build:
         with RoundedWeights(encoder).in_place():
             save_encoder(encoder, build.path / "model")
         build.finish({"method": "mse", "student": "teacher:1", "teacher": "owner/big-teacher"})
     rounded = run(Params(model="rounded"), work)
-    plain = run(Params(model="rounded", weights="int8", name="plain"), work)
+    plain = run(Params(model="rounded", weight_format="int8", name="plain"), work)
     assert (rounded.facts["graph_weights"], plain.facts["graph_weights"]) == ("int4", "int8")
     graphs = [(made.path / INT8_FILE).read_bytes() for made in (rounded, plain)]
     assert b"BitShift" in graphs[0]
@@ -528,8 +528,8 @@ def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
     assert rounded.facts["checked"]["int8"]["mean_cosine"] > 0.98
     cards = [(made.path / "README.md").read_text(encoding="utf-8") for made in (rounded, plain)]
     assert ["weights stored in 4 bits" in card for card in cards] == [True, False]
-    with pytest.raises(UsageError, match="`weights` is for the format int8"):
-        Params(weights="int4", formats=("folder", "onnx")).check()
+    with pytest.raises(UsageError, match="`weight_format` is for the format int8"):
+        Params(weight_format="int4", formats=("folder", "onnx")).check()
 
 
 @pytest.mark.parametrize("options", [{"license": "a b"}, {"language": ("en", "")}, {"license": ""}])

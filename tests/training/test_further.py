@@ -82,10 +82,10 @@ def test_of_a_selection_it_is_what_the_chosen_one_had_and_of_an_average_the_firs
 
 
 def test_weights_of_four_bits_stay(copied: WorkDirectory) -> None:
-    rounded = Params(**SHORT, method="simtde", weights="int4", max_steps=1, name="rounded")
+    rounded = Params(**SHORT, method="simtde", weight_format="int4", max_steps=1, name="rounded")
     distill.run(rounded, copied, SILENT)
     found, filled = further(Params(student="rounded"), copied, SILENT)
-    assert found.weights == "int4"
+    assert found.weight_format == "int4"
     assert set(filled) == {"lr"}, "no hyperparameter of the method"
 
 

@@ -379,7 +379,7 @@ def test_weights_of_four_bits_are_scored_and_kept_but_not_trained_on(
     monkeypatch.setattr(int4, "BLOCK", 4)  # the matrices are small
     monkeypatch.setattr(int4, "FEWEST", 1)
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
-    numbers = {"ema": 0.5, "weights": "int4", "eval_every": 1}
+    numbers = {"ema": 0.5, "weight_format": "int4", "eval_every": 1}
     training = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
     training.run()
     matrices = {id(one) for one in int4.packable_weights(training.encoder)}
@@ -399,7 +399,7 @@ def test_a_run_with_weights_of_four_bits_that_was_cut_off_ends_as_one_that_was_n
     monkeypatch.setattr(int4, "BLOCK", 4)
     monkeypatch.setattr(int4, "FEWEST", 1)
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
-    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "weights": "int4", "eval_every": 5}
+    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "weight_format": "int4", "eval_every": 5}
     whole = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
     whole.run()
     first = make_training(tmp_path / "part", make_method(SimTDE), batches, **numbers)
