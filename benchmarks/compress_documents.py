@@ -171,9 +171,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "STS-B test and STS13: Spearman x 100 of the graph on pairs of other text (teacher: 82.03 and 80.60).",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "Models: `teacher in 4 bits` has all layers of the teacher, tokens of the documents, and weights of 4 bits.",
+        "Models: `teacher, 4 bits` has all layers of the teacher, tokens of the documents, and weights of 4 bits.",
         "Rows of 10 MB with `general-9m` were made before there were such models; `--prefer speed` makes models like",
-        "them now. Rows of 3 MB without `in 4 bits` are of that time too.",
+        "them now. Rows of 3 MB without `4 bits` are of that time too.",
         "",
         "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared",
         "the machine with other work; those with two cores were alone, or beside work that takes what is left. Those",
@@ -215,7 +215,7 @@ def _model(plan: Sequence[str], size: int) -> str:
     """The candidate of a plan whose size is nearest to that of the export, in a few words."""
     line = next(line for line in plan if line.startswith(("The model: ", "Candidates: "))).partition(": ")[2]
     told = min(line.split("; "), key=lambda one: abs(float(one.rpartition("(")[2].partition(" MB")[0]) - size / 1e6))
-    bits = " in 4 bits" if "weights of 4 bits" in told else ""
+    bits = ", 4 bits" if "weights of 4 bits" in told else ""
     if told.startswith("all of the teacher's layers"):
         return f"teacher{bits}"
     return f"`{told.partition(',')[0]}`{', cut' if 'cut to' in told else ''}{bits}"

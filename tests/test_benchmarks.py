@@ -151,7 +151,9 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     script = load("compress_documents")
     export = str(tmp_path / "work" / "exports" / "small")
     verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0, "export": export}
-    answer = {"verdict": verdict, "plan": "plans/small.toml", **scored(60.0, 64.0, 71.2)}
+    cut = "general-5m, a published student, cut to a vocabulary of 19,500 tokens"
+    tried = f"Candidates: {cut}, weights of 4 bits (8.99 MB); general-2m, a published student (2.47 MB)"
+    answer = {"verdict": verdict, "plan": ["Read 9 documents", tried], **scored(60.0, 64.0, 71.2)}
     lines = recorded(script, monkeypatch, answer)
     setting, kept = script.SETTINGS["10MB-128"], script.SETTINGS["keep-index"]
     sts = tmp_path / "sts"
@@ -164,7 +166,7 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     assert "--document-model teacher" in lines[7]
     assert [row["verdict"]["export"] for row in rows] == ["exports/small"] * 2
     text = script.markdown(rows)
-    assert "| 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 | 71.2 | 72.2 |" in text
+    assert "| `general-5m`, cut, 4 bits | 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 | 71.2 | 72.2 |" in text
     assert "| 93.8% |  | 98% |" in text
 
 

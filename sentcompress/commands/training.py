@@ -110,7 +110,7 @@ class TrainingOptions(Hub, Named):
     weight_format: Annotated[
         str | None,
         Opt(
-            "int4: train with weights rounded to 4 bits, for `export --weight-format int4` (quantization-aware training).",
+            "int4: train with weights rounded to 4 bits (quantization-aware training), to export them so.",
             choices=("int4",),
             default="not rounded",
         ),

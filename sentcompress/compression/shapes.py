@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sentcompress.models.int4 import BITS
+from sentcompress.models.int4 import BITS, is_packable
 from sentcompress.models.model_files import read_config, whole_number
 from sentcompress.models.shape import told_sizes
 from sentcompress.published import FOLDER, PUBLISHED
@@ -148,11 +148,14 @@ class TeacherSize:
         neurons, tokens = neurons or self.neurons, tokens or self.tokens
         applied, narrow = layers or self.layers, token_dim or self.table or self.width
         layers = layers or self.stored or self.layers
-        matrices = layers * (4 * self.width**2 + 2 * self.width * neurons) + (tokens + self.positions) * narrow
-        matrices += narrow * self.width if narrow != self.width else 0
-        matrices += 0 if self.vector == self.width else self.width * self.vector
+        # Outputs and inputs of each matrix, and how many there are of it.
+        matrices = [(self.width, self.width, 4 * layers), (neurons, self.width, layers), (self.width, neurons, layers)]
+        matrices += [(tokens, narrow, 1), (self.positions, narrow, 1)]
+        matrices += [(self.width, narrow, 1)] if narrow != self.width else []
+        matrices += [] if self.vector == self.width else [(self.vector, self.width, 1)]
+        stored = sum(count * _matrix_bytes(rows, columns, weights) for rows, columns, count in matrices)
         others = layers * (9 * self.width + neurons)
-        return round(WEIGHT_BYTES[weights] * matrices) + 4 * others + applied * GRAPH_LAYER[weights] + GRAPH
+        return round(stored) + 4 * others + applied * GRAPH_LAYER[weights] + GRAPH
 
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
         """The multiplications of all layers for each token, without those of attention among tokens."""
@@ -164,8 +167,13 @@ class TeacherSize:
         None if the whole vocabulary fits.
         """
         spare = most - self.graph_bytes(neurons=neurons, weights=weights)
-        each = WEIGHT_BYTES[weights] * (self.table or self.width)
+        each = _matrix_bytes(self.tokens, self.table or self.width, weights) / self.tokens
         return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
+
+
+def _matrix_bytes(rows: int, columns: int, weights: str) -> float:
+    """The bytes of a matrix; what 4 bits are not possible for has 8."""
+    return rows * columns * WEIGHT_BYTES[weights if is_packable((rows, columns)) else INT8]
 
 
 def own_shape(teacher: TeacherSize, name: str) -> Candidate:

@@ -69,7 +69,7 @@ def test_the_packed_graph_computes_what_the_int8_graph_of_the_rounded_model_does
     np.testing.assert_array_equal(vectors(packed), vectors(plain))
     assert np.abs(vectors(packed) - vectors(float32)).max() > 1e-3
     quantise(float32, tmp_path / "int8.onnx")
-    assert packed.stat().st_size < 0.8 * (tmp_path / "int8.onnx").stat().st_size
+    assert packed.stat().st_size < 0.85 * (tmp_path / "int8.onnx").stat().st_size
 
     tokens = [list(range(1, 20)), list(range(5, 12))]
     for path in (packed, plain):
@@ -87,7 +87,7 @@ def test_nothing_is_computed_but_constants_before_the_graph_runs(tmp_path: Path)
     onnx.checker.check_model(str(tmp_path / "int8.onnx"))
     known = {weight.name for weight in graph.initializer}
     unpacking = [node for node in graph.node if node.output[0].startswith("int4_node_")]
-    assert len(unpacking) > 100
+    assert len(unpacking) > 80
     for node in unpacking:
         assert set(node.input) <= known
         known |= set(node.output)

@@ -305,7 +305,7 @@ def test_the_progress_of_the_build_is_no_file_of_the_export(
 ) -> None:
     """A thread writes it while a format is written."""
 
-    def copied(_: object, path: Path) -> None:
+    def copied(_: object, path: Path, *others: object) -> None:
         path.parent.mkdir(exist_ok=True)
         shutil.copy(exported.path / "onnx" / path.name, path)
         progress = path.parents[1] / PROGRESS
@@ -326,7 +326,7 @@ def test_the_progress_of_the_build_is_no_file_of_the_export(
 def test_poor_int8_vectors_are_warned_of(
     exported: Artifact, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copied(_: object, path: Path) -> None:
+    def copied(_: object, path: Path, *others: object) -> None:
         path.parent.mkdir(exist_ok=True)
         shutil.copy(exported.path / "onnx" / path.name, path)
 
