@@ -188,20 +188,21 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "Law is 10,000 passages of a kind of text that no published student was trained on. 1,144 titles of passages",
         "search for them, and only the passage of the title is right. `general-9m` as it is keeps 89.9% there, and",
         "`general-static` 70.9% (`eval-retrieval --collection WORK/law --model general-9m --compare embedded`).",
-        "Trained for 30 minutes on these passages by an earlier `compress` (69d08261), as `--prefer speed` does now, it",
-        "kept 97.2% with float32 vectors and 96.4% stored, with a search fidelity of 79.9; with one core beside other",
-        "work, and so half the training, 95.3 and 95.1%. Search fidelity on 500 of the documents of law helped to",
-        "choose the published students, so their scores may be slightly too high.",
+        "Trained for 30 minutes on these passages by an earlier `compress` (69d08261), as `--prefer speed` does now,",
+        "it kept 97.2% with float32 vectors and 96.4% stored, with a search fidelity of 79.9; with one core beside",
+        "other work, and so half the training, 95.3 and 95.1%. Search fidelity on 500 of the documents of law helped",
+        "to choose the published students, so their scores may be slightly too high.",
         "",
-        "| collection | budget | model | graph | vector | float32 vectors | stored vectors | aim | search fidelity | STS-B "
-        "| STS13 | minutes | processor | cores | commit |",
+        "| collection | budget | model | graph | vector | float32 vectors | stored vectors | aim | search fidelity "
+        "| STS-B | STS13 | minutes | processor | cores | commit |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---|",
     ]
     for row in rows:
         verdict, stored = row["verdict"], row.get("stored")
         pairs = [format(row["sts"][data], ".1f") if "sts" in row else "" for data in STS_SETS]
         lines.append(
-            f"| {row['collection']} | `{row['setting']['options']}` | {_model(row['plan'], verdict['bytes'])} | {verdict['bytes'] / 1e6:.2f} MB | "
+            f"| {row['collection']} | `{row['setting']['options']}` | {_model(row['plan'], verdict['bytes'])} | "
+            f"{verdict['bytes'] / 1e6:.2f} MB | "
             f"{verdict['vector_bytes']} B | {row['float32']['kept']:.1f}% | "
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
             f"{verdict['fidelity']:.1f} | {' | '.join(pairs)} | "

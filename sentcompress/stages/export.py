@@ -190,8 +190,8 @@ def _request(
     inputs |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
     inputs |= calibration.inputs if calibration else {}
     inputs |= {documents.reference: documents.digest} if documents else {}
-    resolved = {"model": model.reference, "sets": [found.name for found in sets], "weight_format": weights}
-    resolved |= packages_of(params.formats)
+    told = {"model": model.reference, "sets": [found.name for found in sets], "weight_format": weights}
+    resolved = {**told, **packages_of(params.formats)}
     chosen = {"router": typed_name(params.router, documents)} if documents else {}
     return Request.of(
         params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen
