@@ -125,6 +125,11 @@ def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, m
     if shapes and shapes[0].is_good:
         enough = read_seconds(params.time) >= FOR_NEW_SHAPES
         shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]
+    if not shapes and fast:
+        raise UsageError(
+            f"no model that computes at most half of what {found.label} does fits into {told_bytes(most)}",
+            "omit `prefer`, or allow a larger `max_bytes`",
+        )
     if not shapes:
         least = smallest(teacher) or own
         least_is = f"the smallest has {told_shapes([least])}"

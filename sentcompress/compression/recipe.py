@@ -39,7 +39,9 @@ TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
-FASTER = "The model computes as much as the teacher; with `prefer` speed, it would compute half as much, and lose more"
+FASTER = (
+    "The model computes as much as the teacher; `prefer` speed asks for one that computes half as much, and loses more"
+)
 # Of the words to train on, the share of general text.
 GENERAL = 0.25
 
@@ -115,6 +117,12 @@ class CompressionPlan:
     def untrained(self) -> bool:
         """Whether the teacher itself fits the budget, so that nothing is trained."""
         return self.candidates[0].untrained
+
+    @property
+    def computes_all(self) -> bool:
+        """Whether the model computes as much as the teacher."""
+        first = self.candidates[0]
+        return first.untrained or (first.whole and "feed-forward" not in first.options)
 
     @property
     def weights(self) -> dict[str, str]:
@@ -343,7 +351,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
         if others := plan.candidates[1:]:
             lines.append(f"With more time, it would be compared with {told_shapes(others)}")
-    if plan.candidates[0].whole:
+    if plan.computes_all:
         lines.append(FASTER)
     if any("vocabulary" in one.options for one in (plan.candidates if budget.rounds else plan.candidates[:1])):
         lines.append("A model whose vocabulary is cut to your documents loses more on other text")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sentcompress.models.int4 import BITS, is_packable
+from sentcompress.models.int4 import BITS, BLOCK, is_packable
 from sentcompress.models.model_files import read_config, whole_number
 from sentcompress.models.shape import told_sizes
 from sentcompress.published import FOLDER, PUBLISHED
@@ -157,6 +157,11 @@ class TeacherSize:
         others = layers * (9 * self.width + neurons)
         return round(stored) + 4 * others + applied * GRAPH_LAYER[weights] + GRAPH
 
+    @property
+    def smallest_weights(self) -> str:
+        """How weights take the fewest bytes: only rows of whole blocks can be stored in 4 bits."""
+        return INT8 if self.width % BLOCK else INT4
+
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
         """The multiplications of all layers for each token, without those of attention among tokens."""
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
@@ -196,13 +201,13 @@ def fitting(
     """
     ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
-    for layers, shape in _cuts(teacher, ready[0].weights if ready else INT4):
+    for layers, shape in _cuts(teacher, ready[0].weights if ready else teacher.smallest_weights):
+        if fast and 2 * shape.multiplications > teacher.multiplications():
+            continue
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
     # Of equal size, a shape that computes more has its weights in layers rather than in rare tokens.
     cut = sorted(best.values(), key=lambda shape: -shape.multiplications)
-    if fast:
-        cut = [shape for shape in cut if 2 * shape.multiplications <= teacher.multiplications()]
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
     shares = NEURONS_OF_ALL_LAYERS[:1] if with_published else NEURONS_OF_ALL_LAYERS
     whole = [] if fast else _with_all_layers(teacher, most, shares)
@@ -249,7 +254,9 @@ def _size_of_published(name: str) -> TeacherSize:
 
 def smallest(teacher: TeacherSize) -> Candidate | None:
     """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
-    return min((shape for _, shape in _cuts(teacher, INT4)), key=lambda shape: shape.bytes, default=None)
+    return min(
+        (shape for _, shape in _cuts(teacher, teacher.smallest_weights)), key=lambda shape: shape.bytes, default=None
+    )
 
 
 def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]:
@@ -278,12 +285,12 @@ def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]
 
 
 def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:
-    """The teacher with all layers, in int8 with most of its tokens or in 4 bits; empty if there is not enough room.
+    """The teacher with all layers, in int8 with many tokens or in 4 bits; empty if there is not enough room.
 
     Args:
         shares: of its neurons, to try in 4 bits.
     """
-    tried = [(INT8, 1.0, ENOUGH_FOR_INT8), *((INT4, share, LEAST_VOCABULARY) for share in shares)]
+    tried = [(INT8, 1.0, ENOUGH_FOR_INT8), *((teacher.smallest_weights, share, LEAST_VOCABULARY) for share in shares)]
     for weights, share, least in tried if teacher.can_cut else []:
         neurons = None if share == 1 else round(share * teacher.neurons)
         tokens = teacher.tokens_within(most, neurons, weights)

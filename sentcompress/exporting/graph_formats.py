@@ -41,7 +41,7 @@ class Int8Graph(OnnxGraph):
     """The float32 graph quantised to int8.
 
     Args:
-        weights: how its weights are stored, int8 or int4.
+        weights: how its weights are to be stored, int8 or int4; after `write`, how they are.
         texts: texts to find the outliers of activations on.
     """
 
@@ -55,7 +55,7 @@ class Int8Graph(OnnxGraph):
 
     def write(self, encoder: Encoder, folder: Path) -> None:
         tokens = _tokens(encoder, self.texts)
-        quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
+        self.weights = quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors

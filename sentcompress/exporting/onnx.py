@@ -128,7 +128,7 @@ def quantise(
     weights: str = INT8,
     tokens: Sequence[Sequence[int]] = (),
     padding: int = 0,
-) -> None:
+) -> str:
     """Quantise the matrix products and embedding tables of an ONNX graph to int8.
 
     The weights of matrix products have a scale for each output channel: the mean cosine of all-MiniLM-L6-v2's vectors
@@ -140,6 +140,9 @@ def quantise(
         weights: how the weights are stored, int8 or int4; see `packed_weights`.
         tokens: token ids of texts to find the outliers of activations on; see `scale_outliers`. None: not scaled.
         padding: the id of the padding token.
+
+    Returns:
+        How weights are stored: int8 if there is no matrix that 4 bits are possible for.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -158,3 +161,4 @@ def quantise(
         if codes:
             pack(unfinished, codes, factors)
         unfinished.replace(target)
+    return INT4 if codes else INT8

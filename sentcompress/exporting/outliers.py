@@ -9,7 +9,7 @@ in larger steps: docs/decisions/0014-int8-graphs.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,9 +79,9 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
     return factors
 
 
-def _products(graph: Any, weights: Collection[str]) -> Iterator[_Product]:
+def _products(graph: Any, weights: Mapping[str, Any]) -> Iterator[_Product]:
     for node in graph.node:
-        if node.op_type in ("MatMul", "Gemm") and node.input[1] in weights:
+        if node.op_type in ("MatMul", "Gemm") and len(getattr(weights.get(node.input[1]), "dims", ())) == 2:
             turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
             yield _Product(node, node.input[0], node.input[1], turned)
 

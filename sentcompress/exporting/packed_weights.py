@@ -26,7 +26,7 @@ TABLE = "Gather"
 
 def round_weights(model: Any) -> dict[str, Blocks]:
     """Round the matrices and tables of a float32 graph to 4 bits, in place; returns the codes by name."""
-    from onnx import numpy_helper
+    from onnx import TensorProto, numpy_helper
 
     # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
     in_rows = {node.input[0] for node in model.graph.node if node.op_type == TABLE}
@@ -37,7 +37,7 @@ def round_weights(model: Any) -> dict[str, Blocks]:
             (in_rows if turned else in_columns).add(node.input[1])
     found = {}
     for weight in model.graph.initializer:
-        if weight.name not in in_rows | in_columns:
+        if weight.name not in in_rows | in_columns or weight.data_type != TensorProto.FLOAT:
             continue
         values = numpy_helper.to_array(weight)
         rows = values if weight.name in in_rows else values.T

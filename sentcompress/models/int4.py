@@ -48,7 +48,8 @@ def blocks_of(weight: Tensor) -> Blocks:
     parts = weight.detach().float().view(weight.shape[0], -1, BLOCK)
     low, high = parts.amin(2, keepdim=True).clamp_max(0), parts.amax(2, keepdim=True).clamp_min(0)
     scale = ((high - low) / LEVELS).clamp_min(SMALLEST_SCALE).to(torch.float16).float()
-    zero = torch.round(-low / scale)
+    # A scale below float16's normal numbers is rounded by up to a quarter, so the zero point may be beyond the levels.
+    zero = torch.round(-low / scale).clamp_(0, LEVELS)
     codes = torch.round(parts / scale).add_(zero).clamp_(0, LEVELS)
     # Where both ends lie halfway between two levels, both may be rounded inwards, and 14 levels are left; codes of the
     # result would then have another scale.

@@ -27,6 +27,7 @@ from sentcompress.exporting.provenance import base_of, evaluations_of, measureme
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.int4 import BLOCK
 from sentcompress.models.names import KINDS
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -46,6 +47,8 @@ from sentcompress.store import (
 CARD = "README.md"
 SAMPLE = 200
 CALIBRATION_TEXTS = 200
+# Commands that train a model.
+TRAINING = ("distill", "finetune", "train-teacher")
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -84,11 +87,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 )
             texts = verification.with_extremes(_sample(sentences), encoder)
             calibrating = _calibrating(calibration) if calibration else []
+            graph = Int8Graph(weights, calibrating or texts)
             if "int8" in formats:
-                formats["int8"] = Int8Graph(weights, calibrating or texts)
+                formats["int8"] = graph
             facts = _write(build, encoder, formats, task, float16=params.float16)
             if "int8" in formats:
-                facts["graph_weights"] = weights
+                facts["graph_weights"] = graph.weights
+                if graph.weights != weights:
+                    reporter.warn(
+                        "the int8 graph stores its weights in int8: the rows of its matrices cannot be divided into "
+                        f"blocks of {BLOCK} weights, or are too few"
+                    )
             if quantizer:
                 facts["vectors"] = _with_quantizer(build, quantizer)
             if documents:
@@ -118,7 +127,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _trained_for(lineage: Sequence[Artifact]) -> str:
     """How weights are stored: as the last training rounded them."""
-    trained = next((one for one in lineage if one.manifest["command"] in ("distill", "finetune")), None)
+    trained = next((one for one in lineage if one.manifest["command"] in TRAINING), None)
     return str((trained.parameters.get("weight_format") if trained else None) or INT8)
 
 

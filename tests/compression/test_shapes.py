@@ -116,6 +116,15 @@ def test_published_students_are_cut_to_the_budget(
         assert {**shape.options, **narrowed} == shape.options, "a narrow network starts from the documents"
 
 
+def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
+    """As of TinyBERT, whose hidden states have 312 values."""
+    tiny = TeacherSize(layers=4, width=312, neurons=1200, tokens=30522, positions=512, vector=312)
+    for most in (3_000_000, 6_000_000, 12_000_000):
+        shapes = fitting(tiny, most, with_published=False, count=4)
+        assert {shape.weights for shape in shapes} == {"int8"}
+    assert tiny.graph_bytes(weights="int4") > 0.99 * tiny.graph_bytes()
+
+
 def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:
     """general-9m has three of the teacher's six layers, general-2m one narrow layer that is applied three times."""
     whole, small = (fitting(MINILM, most, with_published=True, count=1)[0] for most in (6_000_000, 1_600_000))

@@ -305,13 +305,14 @@ def test_the_progress_of_the_build_is_no_file_of_the_export(
 ) -> None:
     """A thread writes it while a format is written."""
 
-    def copied(_: object, path: Path, *others: object) -> None:
+    def copied(_: object, path: Path, *others: object) -> str:
         path.parent.mkdir(exist_ok=True)
         shutil.copy(exported.path / "onnx" / path.name, path)
         progress = path.parents[1] / PROGRESS
         progress.parent.mkdir(exist_ok=True)
         progress.write_text("{}")
         seen.append(progress)
+        return "int8"
 
     seen: list[Path] = []
     monkeypatch.setattr(graph_formats, "write_graph", copied)
@@ -326,9 +327,10 @@ def test_the_progress_of_the_build_is_no_file_of_the_export(
 def test_poor_int8_vectors_are_warned_of(
     exported: Artifact, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copied(_: object, path: Path, *others: object) -> None:
+    def copied(_: object, path: Path, *others: object) -> str:
         path.parent.mkdir(exist_ok=True)
         shutil.copy(exported.path / "onnx" / path.name, path)
+        return "int8"
 
     monkeypatch.setattr(graph_formats, "write_graph", copied)
     monkeypatch.setattr(graph_formats, "quantise", copied)
