@@ -44,7 +44,7 @@ CHARACTER_COUNT = 2
 # fidelity of 89 on SciFact without any training, and of 94 with 10,000.
 LEAST_VOCABULARY = 8000
 # With fewer tokens than these, the teacher in int8 is worse than with four bits a weight and more tokens: untrained,
-# their search fidelity on SciFact is 91.0 with 8,000 tokens in int8, 96.3 with 12,000, and 93.1 with all in 4 bits.
+# their search fidelity on SciFact is 91.0 with 8,000 tokens, 96.3 with 12,000, and 93.1 with layers in 4 bits.
 ENOUGH_FOR_INT8 = 12_000
 # A budget is used to at least this share: a smaller shape would waste it.
 LEAST_USE = 0.6

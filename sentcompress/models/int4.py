@@ -1,8 +1,8 @@
 """Weights in 4 bits: each block of 32 weights of a row has a scale in float16 and a zero point in 4 bits.
 
 A weight is scale x (code - zero), with code and zero from 0 to 15: 4.625 bits a weight. A block rather than a row has
-its own scale, because a row's largest weight would leave few levels for the others: of all-MiniLM-L6-v2 with all
-matrices in 4 bits, search fidelity on law is 92.3 with blocks of 32 and 87.2 with blocks of 128.
+its own scale, because a row's largest weight would leave few levels for the others: of all-MiniLM-L6-v2 with its
+layers in 4 bits, search fidelity on law is 92.3 with blocks of 32 and 87.2 with blocks of 128.
 """
 
 from __future__ import annotations
