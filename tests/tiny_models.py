@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -57,6 +58,33 @@ def make_tiny_model(folder: Path, *, layers: int = 2, width: int = 32, seed: int
     encoder = TransformerEncoder(transformer, tokenizer, normalize=normalize, text=TextSettings(max_length=64))
     save_encoder(encoder.eval(), folder)
     return folder
+
+
+def two_layers(kind: str, outputs: int, **changes: Any) -> Encoder:
+    """A random BERT, or an ALBERT, whose layers share their weights, of width 96, with a dense layer, to be traced."""
+    import torch
+    from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
+
+    from sentcompress.models.encoder import Dense, TextSettings
+    from sentcompress.models.transformer_encoder import TransformerEncoder
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "vocab_size": 600,
+        "hidden_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 192,
+        "max_position_embeddings": 40,
+        **changes,
+    }
+    model: Any = (
+        AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
+        if kind == "albert"
+        else BertModel(BertConfig(**sizes), add_pooling_layer=False)
+    )
+    tokenizer: Any = SimpleNamespace(pad_token_id=0)
+    return TransformerEncoder(model, tokenizer, text=TextSettings(32), dense=[Dense(96, outputs)]).eval()
 
 
 def load_model(folder: Path) -> Encoder:

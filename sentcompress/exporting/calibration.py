@@ -120,11 +120,12 @@ def best_range(values: Values) -> tuple[float, float]:
     """The range, which always has zero, that 8 bits store the values in with the smallest squared error."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     tried = [(low * down, high * up) for down in SHRINKINGS for up in SHRINKINGS]
-    return min(tried, key=lambda ends: _error(values, *ends))
+    return min(tried, key=lambda ends: float(np.square(values - in_8_bits(values, *ends)).mean()))
 
 
-def _error(values: Values, low: float, high: float) -> float:
+def in_8_bits(values: Values, low: float, high: float) -> Values:
+    """The values as 8 bits store them with this range, which has zero."""
     step = max((high - low) / LEVELS, SMALLEST_STEP)
     point = round(-low / step)
-    stored = (np.clip(np.round(values / step) + point, 0, LEVELS) - point) * step
-    return float(np.square(values - stored).mean())
+    stored: Values = (np.clip(np.round(values / step) + point, 0, LEVELS) - point) * step
+    return stored

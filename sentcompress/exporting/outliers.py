@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.exporting.calibration import watched
+from sentcompress.exporting.calibration import in_8_bits, watched
 
 Values = npt.NDArray[np.float32]
 # Numbers of channels to scale down, to the largest value of the next one.
@@ -25,13 +25,13 @@ TRIED = (1, 2, 4, 8, 16, 32)
 WORTH = 2 / 3
 # Token states that the error is measured on, and the most memory for the activations of all of them.
 STATES, MEMORY = 1000, 2**28
-# Steps of an activation, and the largest code of a weight: see `onnx.quantise`.
-STEPS, LARGEST = 255, 63
+# The largest code of a weight: see `onnx.quantise`.
+LARGEST = 63
 LARGEST_FACTOR = 1000
 
 
 @dataclass(frozen=True)
-class _Product:
+class Product:
     """A product of an activation and a constant matrix.
 
     Attributes:
@@ -58,7 +58,7 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
     from onnx import numpy_helper
 
     weights = {weight.name: weight for weight in model.graph.initializer}
-    products = list(_products(model.graph, weights))
+    products = list(products_of(model.graph))
     seen = _activations(model, [one.activation for one in products], tokens, padding)
     factors: dict[str, str] = {}
     divisors: dict[str, str] = {}
@@ -79,16 +79,18 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
     return factors
 
 
-def _products(graph: Any, weights: Mapping[str, Any]) -> Iterator[_Product]:
+def products_of(graph: Any) -> Iterator[Product]:
+    """The products of a float32 graph whose second factor is a constant matrix."""
+    weights = {weight.name: weight for weight in graph.initializer}
     for node in graph.node:
         if node.op_type in ("MatMul", "Gemm") and len(getattr(weights.get(node.input[1]), "dims", ())) == 2:
             turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-            yield _Product(node, node.input[0], node.input[1], turned)
+            yield Product(node, node.input[0], node.input[1], turned)
 
 
-def _groups(products: Sequence[_Product]) -> list[list[_Product]]:
+def _groups(products: Sequence[Product]) -> list[list[Product]]:
     """Products that share activations or, in a layer that is applied more than once, weights."""
-    groups: list[list[_Product]] = []
+    groups: list[list[Product]] = []
     for one in products:
         joined, others = [one], []
         for group in groups:
@@ -115,7 +117,7 @@ def _replace(weight: Any, matrix: Values, turned: bool) -> None:
     weight.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(matrix.T if turned else matrix), weight.name))
 
 
-def _divide(graph: Any, products: Sequence[_Product], divisors: Mapping[str, str]) -> None:
+def _divide(graph: Any, products: Sequence[Product], divisors: Mapping[str, str]) -> None:
     """Divide activations before the products that they are part of; other nodes get them as they are."""
     from onnx import TensorProto, helper
 
@@ -176,9 +178,6 @@ def best_factors(values: Values, weights: Values) -> Values | None:
 
 
 def _error(values: Values, weights: Values, exact: Values) -> float:
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    step = max((high - low) / STEPS, 1e-12)
-    point = round(-low / step)
-    stored = (np.clip(np.round(values / step) + point, 0, STEPS) - point) * np.float32(step)
+    stored = in_8_bits(values, min(float(values.min()), 0.0), max(float(values.max()), 0.0))
     steps = np.maximum(np.abs(weights).max(axis=0) / LARGEST, 1e-12)
     return float(np.square(stored @ (np.round(weights / steps) * steps) - exact).mean())

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sentcompress.exporting.outliers import products_of
 from sentcompress.models.int4 import BLOCK, Blocks, blocks_of, is_packable
 
 # What onnxruntime's quantiser appends to the name of a weight.
@@ -29,12 +30,10 @@ def round_weights(model: Any) -> dict[str, Blocks]:
     from onnx import TensorProto, numpy_helper
 
     # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
+    products = list(products_of(model.graph))
     in_rows = {node.input[0] for node in model.graph.node if node.op_type == TABLE}
-    in_columns: set[str] = set()
-    for node in model.graph.node:
-        if node.op_type in ("MatMul", "Gemm"):
-            turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-            (in_rows if turned else in_columns).add(node.input[1])
+    in_rows |= {one.weight for one in products if one.turned}
+    in_columns = {one.weight for one in products if not one.turned}
     found = {}
     for weight in model.graph.initializer:
         if weight.name not in in_rows | in_columns or weight.data_type != TensorProto.FLOAT:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny_models import two_layers
 from tracing import operators_found_once
-from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
 
 from sentcompress.exporting.onnx import INPUTS, INT4, INT8, OUTPUT, quantise, write_graph
 from sentcompress.exporting.outliers import best_factors, scale_outliers
-from sentcompress.models.encoder import Dense, Encoder, TextSettings
-from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.encoder import Encoder
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 SCALE = 30.0
@@ -28,38 +27,24 @@ def faster() -> Iterator[None]:
         yield
 
 
-class FakeTokenizer:
-    pad_token_id = 0
-
-
 def make_encoder(kind: str) -> Encoder:
     """A model in which one channel is many times as large as all others, but has small weights."""
-    torch.manual_seed(0)
-    sizes: dict[str, Any] = {
-        "vocab_size": 600,
-        "hidden_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 192,
-        "max_position_embeddings": 40,
-        "initializer_range": 0.1,
-    }
+    encoder = two_layers(kind, 64, initializer_range=0.1)
+    model: Any = encoder.body
     if kind == "albert":
-        model: Any = AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
-        layers = [model.encoder.albert_layer_groups[0].albert_layers[0]]
-        parts = [(layer.attention.LayerNorm, layer.ffn, layer.full_layer_layer_norm) for layer in layers]
+        layer = model.encoder.albert_layer_groups[0].albert_layers[0]
+        parts = [(layer.attention.LayerNorm, layer.ffn, layer.full_layer_layer_norm)]
     else:
-        model = BertModel(BertConfig(**sizes), add_pooling_layer=False)
-        layers = list(model.encoder.layer)
         parts = [
-            (layer.attention.output.LayerNorm, layer.intermediate.dense, layer.output.LayerNorm) for layer in layers
+            (layer.attention.output.LayerNorm, layer.intermediate.dense, layer.output.LayerNorm)
+            for layer in model.encoder.layer
         ]
     with torch.no_grad():
         for before, dense, after in parts:
             before.weight[7] = SCALE
             dense.weight[:, 7] /= SCALE
             after.weight[7] = 1 / SCALE
-    return TransformerEncoder(model, FakeTokenizer(), text=TextSettings(32), dense=[Dense(96, 64)]).eval()
+    return encoder
 
 
 def vectors(path: Path) -> np.ndarray[Any, Any]:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from tiny_models import two_layers
 from tracing import operators_found_once
-from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
 
 from sentcompress.exporting.calibration import fix_ranges
 from sentcompress.exporting.onnx import INPUTS, INT4, OUTPUT, quantise, write_graph
-from sentcompress.models.encoder import Dense, Encoder, TextSettings
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights
-from sentcompress.models.transformer_encoder import TransformerEncoder
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 
@@ -27,25 +25,9 @@ def faster() -> Iterator[None]:
         yield
 
 
-class FakeTokenizer:
-    pad_token_id = 0
-
-
 def make_encoder(kind: str) -> Encoder:
-    torch.manual_seed(0)
-    sizes: dict[str, Any] = {
-        "vocab_size": 601,  # odd, as the number of its zero points then is
-        "hidden_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 192,
-        "max_position_embeddings": 40,
-    }
-    if kind == "albert":
-        model: Any = AlbertModel(AlbertConfig(**sizes, embedding_size=32), add_pooling_layer=False)
-    else:
-        model = BertModel(BertConfig(**sizes), add_pooling_layer=False)
-    return TransformerEncoder(model, FakeTokenizer(), text=TextSettings(32), dense=[Dense(96, 192)]).eval()
+    # An odd number of tokens, as the number of their zero points then is.
+    return two_layers(kind, 192, vocab_size=601)
 
 
 def vectors(path: Path) -> np.ndarray[Any, Any]:

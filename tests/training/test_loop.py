@@ -357,9 +357,20 @@ def test_the_running_mean_is_what_is_scored_and_kept(tmp_path: Path) -> None:
     assert any((kept[name] - seen[-1][name]).abs().max() > 1e-3 for name in kept)
 
 
-def test_a_run_with_a_running_mean_that_was_cut_off_ends_as_one_that_was_not(tmp_path: Path) -> None:
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of 4 bits are possible for small matrices, too."""
+    monkeypatch.setattr(int4, "BLOCK", 4)
+    monkeypatch.setattr(int4, "FEWEST", 1)
+
+
+@pytest.mark.parametrize("own", [{"ema": 0.9}, {"weight_format": "int4"}], ids=["mean", "rounded"])
+@pytest.mark.usefixtures("small_blocks")
+def test_a_run_with_a_running_mean_or_rounded_weights_that_was_cut_off_ends_as_one_that_was_not(
+    tmp_path: Path, own: dict[str, Any]
+) -> None:
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
-    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "ema": 0.9, "eval_every": 5}
+    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "eval_every": 5, **own}
     whole = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
     whole.run()
     first = make_training(tmp_path / "part", make_method(SimTDE), batches, **numbers)
@@ -373,11 +384,8 @@ def test_a_run_with_a_running_mean_that_was_cut_off_ends_as_one_that_was_not(tmp
     assert all(torch.equal(value, wanted[name]) for name, value in weights(again).items())
 
 
-def test_weights_of_four_bits_are_scored_and_kept_but_not_trained_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(int4, "BLOCK", 4)  # the matrices are small
-    monkeypatch.setattr(int4, "FEWEST", 1)
+@pytest.mark.usefixtures("small_blocks")
+def test_weights_of_four_bits_are_scored_and_kept_but_not_trained_on(tmp_path: Path) -> None:
     batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
     numbers = {"ema": 0.5, "weight_format": "int4", "eval_every": 1}
     training = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
@@ -391,26 +399,6 @@ def test_weights_of_four_bits_are_scored_and_kept_but_not_trained_on(
     # The steps change the exact weights by less than a level, and this is not lost.
     exact = [value for value in training.mean.state()["means"] if value.dim() == 2]  # type: ignore[union-attr]
     assert any(not torch.equal(int4.blocks_of(value).decoded(), value) for value in exact)
-
-
-def test_a_run_with_weights_of_four_bits_that_was_cut_off_ends_as_one_that_was_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(int4, "BLOCK", 4)
-    monkeypatch.setattr(int4, "FEWEST", 1)
-    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
-    numbers = {"epochs": 2, "checkpoint_seconds": 0.0, "weight_format": "int4", "eval_every": 5}
-    whole = make_training(tmp_path / "whole", make_method(SimTDE), batches, **numbers)
-    whole.run()
-    first = make_training(tmp_path / "part", make_method(SimTDE), batches, **numbers)
-    cut_off_at(first.method, 8)
-    with pytest.raises(CutOffError):
-        first.run()
-    again = make_training(tmp_path / "part", make_method(SimTDE), batches, make_encoder(seed=5), **numbers)
-    again.dev = first.dev
-    assert again.run().step == 12
-    wanted = weights(whole)
-    assert all(torch.equal(value, wanted[name]) for name, value in weights(again).items())
 
 
 @pytest.fixture
