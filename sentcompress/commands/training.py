@@ -112,7 +112,7 @@ class TrainingOptions(Hub, Named):
         Opt(
             "int4: train with weights rounded to 4 bits (quantization-aware training), to export them so.",
             choices=("int4",),
-            default="not rounded",
+            default="not rounded, unless the student was",
         ),
     ] = None
     options: Annotated[

@@ -20,9 +20,9 @@ from sentcompress.quantities import told_bytes
 # How weights are stored, and the bytes of one.
 INT8, INT4 = "int8", "int4"
 WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
-# Bytes of a graph besides its weights: its operators, for each time that a layer is applied, and the rest. Those that
-# unpack weights of 4 bits are more.
-GRAPH_LAYER, GRAPH = {INT8: 32_000, INT4: 40_000}, 5_000
+# Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4 bits
+# are more.
+OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
@@ -155,7 +155,7 @@ class TeacherSize:
         matrices += [] if self.vector == self.width else [(self.vector, self.width, 1)]
         stored = sum(count * _matrix_bytes(rows, columns, weights) for rows, columns, count in matrices)
         others = layers * (9 * self.width + neurons)
-        return round(stored) + 4 * others + applied * GRAPH_LAYER[weights] + GRAPH
+        return round(stored) + 4 * others + graph_overhead(self.width, neurons, weights, layers, applied)
 
     @property
     def smallest_weights(self) -> str:
@@ -174,6 +174,19 @@ class TeacherSize:
         spare = most - self.graph_bytes(neurons=neurons, weights=weights)
         each = _matrix_bytes(self.tokens, self.table or self.width, weights) / self.tokens
         return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
+
+
+def graph_overhead(width: int, neurons: int, weights: str, layers: int, applied: int | None = None) -> int:
+    """The bytes of a graph besides its parameters.
+
+    Operators, and for each layer a scale and a zero point for each output of a matrix, and the factors of outliers of
+    about half of the inputs.
+
+    Args:
+        applied: how often layers are applied; as often as there are layers by default.
+    """
+    columns = 5 * (5 * width + neurons) + 2 * (3 * width + neurons)
+    return layers * columns + (applied or layers) * OPERATORS[weights] + GRAPH
 
 
 def _matrix_bytes(rows: int, columns: int, weights: str) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.shapes import GRAPH, GRAPH_LAYER, INT8, WEIGHT_BYTES
+from sentcompress.compression.shapes import INT8, WEIGHT_BYTES, graph_overhead
 from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
@@ -68,7 +68,8 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
             weights = str(made.get("weight-format", INT8))
             known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weights == INT8 else 0
-            estimated = round(WEIGHT_BYTES[weights] * int(facts["parameters"])) + GRAPH + 3 * GRAPH_LAYER[weights]
+            graph = graph_overhead(384, 1536, weights, layers=3)  # that of general-9m: the shape is not recorded
+            estimated = round(WEIGHT_BYTES[weights] * int(facts["parameters"])) + graph
             yield Tried(
                 name=name,
                 made=command,

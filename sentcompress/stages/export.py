@@ -42,13 +42,12 @@ from sentcompress.store import (
     WorkDirectory,
     ancestors,
     file_inputs,
+    weight_format_of,
 )
 
 CARD = "README.md"
 SAMPLE = 200
 CALIBRATION_TEXTS = 200
-# Commands that train a model.
-TRAINING = ("distill", "finetune", "train-teacher")
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -72,7 +71,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
     documents = _of_documents(params, work)
     notes = read_notes(params.notes) if params.notes is not None else ""
-    weights = params.weight_format or _trained_for(lineage)
+    weights = params.weight_format or weight_format_of(lineage) or INT8
     request = _request(params, model, documents, sets, [*used, *measured], calibration, weights)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -123,12 +122,6 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": teacher, "model": model.label})
-
-
-def _trained_for(lineage: Sequence[Artifact]) -> str:
-    """How weights are stored: as the last training rounded them."""
-    trained = next((one for one in lineage if one.manifest["command"] in TRAINING), None)
-    return str((trained.parameters.get("weight_format") if trained else None) or INT8)
 
 
 def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sentcompress.models.names import TEACHER
 from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
-from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory
+from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory, ancestors, weight_format_of
 from sentcompress.training.data import pad_id
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
@@ -56,6 +56,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sentences = find_triplets(work, params.sentences)
     vectors = work.get("teacher-vectors", params.teacher_vectors) if params.method_options()["keep"] else None
     dev = find_dev(params, work, vectors.reference if vectors else TEACHER)
+    rounded = weight_format_of(ancestors(work, model.reference, model.digest))
+    if rounded and params.weight_format is None:
+        reporter.note(f"{model.label} was trained with weights rounded to {rounded}, and so is this one")
+        params = replace(params, weight_format=rounded)
     request = _request(params, model, sentences, vectors, dev)
     job = _Finetuning(params, work, model, sentences, vectors, reporter).job
     return train(params, request, work, reporter, job, dev)

@@ -29,6 +29,7 @@ from sentcompress.store.lineage import (
     measurements,
     students_of,
     taught_by,
+    weight_format_of,
 )
 from sentcompress.store.lookup import is_being_written
 from sentcompress.store.manifests import (
@@ -79,4 +80,5 @@ __all__ = [
     "students_of",
     "taught_by",
     "tree_digest",
+    "weight_format_of",
 ]

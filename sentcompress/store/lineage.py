@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from sentcompress.store.artifacts import WorkDirectory
 from sentcompress.store.manifests import Artifact
@@ -13,6 +13,7 @@ METHOD_OF = "method_of"
 # Endings of files that belong to a model. A quantizer's is that of `quantization.quantizer.DOCUMENT`; a manifest is
 # that of vectors that `encode` wrote.
 OF_MODELS = (".npy", ".onnx", "/quantizer.json", "/manifest.json")
+TRAINING = ("distill", "finetune", "train-teacher")
 
 
 def line_of(
@@ -61,6 +62,16 @@ def taught_by(work: WorkDirectory, reference: str, digest: str) -> str | None:
     """The teacher that a model was distilled from, or its nearest ancestor that was; None if none was."""
     line = line_of(work, reference, digest)
     return next((str(a.facts["teacher"]) for a in line if a.facts.get("teacher")), None)
+
+
+def weight_format_of(lineage: Sequence[Artifact]) -> str | None:
+    """What the last training of a model rounded its weights to, for an export; None if it did not.
+
+    Args:
+        lineage: the `ancestors` of the model.
+    """
+    trained = next((artifact for artifact in lineage if artifact.manifest["command"] in TRAINING), None)
+    return trained.parameters.get("weight_format") if trained else None
 
 
 def measurements(work: WorkDirectory, reference: str, digest: str) -> list[Artifact]:

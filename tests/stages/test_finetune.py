@@ -15,6 +15,7 @@ import pytest
 import torch
 from distilling import dev_of_saved, made_once, make_work, write_dev
 from interrupting import interrupted
+from listening import Listener
 from tiny_models import load_model, make_plain, make_tiny_model
 
 from sentcompress.cli.call import Call
@@ -313,3 +314,12 @@ def test_code_that_was_trusted_is_trusted_when_the_student_is_read_back(work: Wo
         finetune.run(asked, work)
     student = finetune.run(replace(asked, trust_remote_code=True), work)
     assert student.facts["steps"] == 2
+
+
+def test_a_student_of_rounded_weights_stays_one(work: WorkDirectory, tiny_model: Path) -> None:
+    rounded = replace(params(tiny_model, sentences="nli", weight_format="int4"), max_steps=1, name="rounded")
+    finetune.run(rounded, work)
+    listener = Listener()
+    again = finetune.run(replace(params(tiny_model, sentences="nli"), model="rounded", max_steps=1), work, listener)
+    assert again.parameters["weight_format"] == "int4"
+    assert "rounded was trained with weights rounded to int4, and so is this one" in listener.notes
