@@ -20,8 +20,8 @@ from sentcompress.quantities import told_bytes
 # How weights are stored, and the bytes of one.
 INT8, INT4 = "int8", "int4"
 WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
-# Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4 bits
-# are more.
+# Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4
+# bits are more.
 OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
