@@ -15,6 +15,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.vocabulary import token_occurrences, trim_vocabulary
+from sentcompress.published import FOLDER
 
 NAMES = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 TEXTS = ["the man plays the guitar", "a dog runs", "the cat sleeps near the river"]
@@ -98,3 +99,14 @@ def test_sizes_that_cannot_be_and_other_tokenizers_are_refused(encoder: Encoder)
     encoder.tokenizer = type("Slow", (), {"is_fast": False})()
     with pytest.raises(InputError, match="not a WordPiece"):
         trim_vocabulary(encoder, 12, counts, "tiny")
+
+
+def test_frequent_tokens_of_english_come_before_those_that_the_corpus_hardly_has() -> None:
+    encoder = load_model(FOLDER / "general-9m")
+    english, old = set(load_model(FOLDER / "general-2m").tokenizer.get_vocab()), encoder.tokenizer.get_vocab()
+    assert english < old.keys()
+    known, barely = sorted(token for token in old.keys() - english if token.isascii() and token.isalpha())[:2]
+    counts = np.zeros(len(old), np.int64)
+    counts[old[known]], counts[old[barely]] = 3, 2
+    trim_vocabulary(encoder, len(english) + 1, counts, "tiny", character_count=2)
+    assert encoder.tokenizer.get_vocab().keys() == english | {known}
