@@ -46,8 +46,8 @@ class Params(Options):
     prefer: Annotated[
         str,
         Opt(
-            "Which model to make of those that fit: quality (the nearest to the teacher), or speed (at most half of "
-            "the teacher's computation).",
+            "Choose among the models that fit: quality (the one nearest to the teacher), or speed (one with at most "
+            "half of the teacher's computation).",
             choices=("quality", "speed"),
         ),
     ] = "quality"

@@ -49,14 +49,15 @@ class Params(IndexOptions, Hub, Named):
     split: Annotated[str | None, Opt("Split of the data set.", default="test, else dev, else the only one")] = None
     model: Model = None
     document_model: Annotated[
-        str | None, Opt("Model for the documents, if it is another one, such as teacher.", affects="input", names=MODEL)
+        str | None,
+        Opt("Model for the documents, if other than --model, such as teacher.", affects="input", names=MODEL),
     ] = None
     vectors: Annotated[
         Path | None,
         Opt("Folder written by encode: vectors of --collection, made with --model.", affects="input"),
     ] = None
     query_model: Annotated[
-        str | None, Opt("Model for the queries, if it is another one, such as student.", affects="input", names=MODEL)
+        str | None, Opt("Model for the queries, if other than --model, such as student.", affects="input", names=MODEL)
     ] = None
     compare: Compare = None
     runtime: Runtime = "torch"

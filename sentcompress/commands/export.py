@@ -37,9 +37,9 @@ class Params(Hub, Named):
     weight_format: Annotated[
         str | None,
         Opt(
-            "How the int8 graph stores its weights: int8, or int4 (about half the size; unpacked when it is opened).",
+            "Weights of the int8 graph: int8, or int4 (about half the file size; unpacked when the graph is opened).",
             choices=("int8", "int4"),
-            default="int8, or those it was trained for",
+            default="int8, or int4 if trained for it",
         ),
     ] = None
     quantizer: Annotated[

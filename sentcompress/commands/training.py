@@ -110,9 +110,9 @@ class TrainingOptions(Hub, Named):
     weight_format: Annotated[
         str | None,
         Opt(
-            "int4: train with weights rounded to 4 bits (quantization-aware training), to export them so.",
+            "int4: train for an export with weights of 4 bits (quantization-aware training).",
             choices=("int4",),
-            default="not rounded, unless the student was",
+            default="int4 if the starting model was trained so",
         ),
     ] = None
     options: Annotated[
