@@ -22,7 +22,7 @@ from sentcompress.progress import Task
 from sentcompress.published import FOLDER
 
 CONTINUED = "##"
-# Tokens that the corpus has less often make room for frequent tokens of English text, the vocabulary of this student.
+# Tokens that the corpus has less often make room for frequent tokens of English, those of this student.
 FREQUENT = 3
 OF_ENGLISH = "general-2m"
 
@@ -56,7 +56,7 @@ def trim_vocabulary(
     The special tokens and pieces of one character are kept, then the most frequent pieces; ties keep the order of the
     old vocabulary. In a vocabulary such as that of bert-base-uncased, frequent tokens of English come before those that
     the corpus has only once or twice: search fidelity on held-out documents is higher by 0.1 to 1.5 points
-    (docs/decisions/0014-int8-graphs.md). If all pieces of one character are kept, no known word becomes unknown. If
+    (docs/decisions/0010-log.md). If all pieces of one character are kept, no known word becomes unknown. If
     characters that are rare in the corpus are dropped, words with them become unknown; BERT's vocabulary has some 1,700
     pieces of such characters, from many scripts.
 
