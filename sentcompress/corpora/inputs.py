@@ -21,7 +21,7 @@ from sentcompress.corpora.byte_streams import (
     format_extension,
     spooled_source,
 )
-from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import (
     FolderFiles,
@@ -197,6 +197,35 @@ def _has_splits(readable: Readable, options: ReadOptions) -> bool:
     rows = read_table(readable, options.format, BadRecords(skip=True))
     first = next((list(row) for _, row in rows), [])
     return "split" in first and not (options.documents and find_layout(as_source(readable).name, first, ()).document)
+
+
+def check_columns(names: Sequence[str], options: ReadOptions, work: WorkDirectory, *, skip_bad: bool = False) -> None:
+    """Check that the tables among local files have the named columns, by the first row of each; nothing is hashed.
+
+    Args:
+        skip_bad: whether files of a folder that lack one are skipped when they are read; then they are not checked.
+
+    Raises:
+        InputError: if a column is missing, or no file is a table.
+    """
+    wanted = [*options.columns, *([options.id_column] if options.id_column else [])]
+    if not wanted or any(find_documents(work, name) or is_hub_data(name) for name in names):
+        return
+    files: list[Path] = []
+    checked: list[Path] = []
+    for name in names:
+        path = Path(name)
+        found = find_document_files(path, work.path, options.format) if path.is_dir() else FolderFiles((path,), {})
+        files += found.files
+        # A collection's columns have no names if it is tab-separated.
+        unnamed = found.collection and format_extension(found.files[0]) == "tsv"
+        checked += () if unnamed or (skip_bad and path.is_dir()) else found.files
+    need_columns(files, listed(names), options)
+    for path in checked:
+        if is_table(path, options.format):
+            rows = read_table(path, options.format, BadRecords(skip=True))
+            if first := next((list(row) for _, row in rows), None):
+                find_columns(str(path), wanted, first)
 
 
 def _is_pipe(name: str) -> bool:

@@ -23,6 +23,8 @@ from sentcompress.compression.planning import absolute, make_plan
 from sentcompress.compression.recipe import told, written_recipe
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
+from sentcompress.corpora.inputs import check_columns
+from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import installing, is_installed
 from sentcompress.models.catalog import artifact_at, find_model
@@ -198,7 +200,11 @@ def _replan(
 
     Raises:
         UsageError: if that has results, and is not to be replaced.
+        InputError: if a named column is missing from the documents.
     """
+    # First: a misspelt column is neither another request nor worth replacing a plan for.
+    reading = ReadOptions(columns=params.column, id_column=params.id_column)
+    check_columns(params.inputs, reading, work, skip_bad=params.skip_bad)
     if before and not since and before.is_begun(work):
         changed = [key for key, value in request.items() if key not in before.request or before.request[key] != value]
         # A misspelt path is not worth replacing a plan for; it can also be a data set of the hub.

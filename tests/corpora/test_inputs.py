@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sentcompress.corpora.inputs import open_inputs
+from sentcompress.corpora.inputs import check_columns, open_inputs
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
@@ -174,3 +174,20 @@ def test_options_that_no_input_has_use_for_are_errors(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match="has no rows with a split"):
             opened(names, tmp_path, options)
+
+
+def test_columns_are_checked_in_every_table(tmp_path: Path) -> None:
+    work, folder = WorkDirectory(tmp_path / "work"), tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,body\n1,one\n")
+    (folder / "b.jsonl").write_text('{"id": "1", "body": "one"}\n')
+    (folder / "notes.txt").write_text("a text has no columns\n")
+    check_columns([str(folder)], ReadOptions(columns=("body",), id_column="id"), work)
+    (folder / "c.tsv").write_text("id\ttext\n1\tone\n")
+    wanted = ReadOptions(columns=("body",))
+    with pytest.raises(InputError, match=r"c\.tsv has no column 'body'"):
+        check_columns([str(folder)], wanted, work)
+    check_columns([str(folder)], wanted, work, skip_bad=True)
+    with pytest.raises(InputError, match="only tables have columns"):
+        check_columns([str(folder / "notes.txt")], wanted, work)
+    check_columns(["owner/data"], wanted, work)

@@ -144,6 +144,21 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     assert not work.names("exports")
 
 
+def test_a_misspelt_column_is_named_before_the_plan_that_is_there(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"), column=("text",))
+    as_far_as("fit_quantizer.run", params, work)
+    written = (work.path / "plans" / "docs.toml").read_bytes()
+    for wrong in ({"column": ("txet",)}, {"id_column": "txet"}):
+        for force in (False, True):
+            with pytest.raises(InputError, match=r"docs\.jsonl has no column 'txet'") as raised:
+                run(replace(params, force=force, **wrong), work, Reporter())  # type: ignore[arg-type]
+            assert str(raised.value.hint).startswith("did you mean text? its columns: ")
+    assert (work.path / "plans" / "docs.toml").read_bytes() == written, "the plan is not lost"
+    with pytest.raises(UsageError, match=r"a plan for another request: `column` changed"):
+        run(replace(params, column=("title",)), work, Reporter())
+
+
 def test_a_plan_of_which_nothing_was_run_gives_way_to_another(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     asked_first = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
