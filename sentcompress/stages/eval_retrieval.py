@@ -141,7 +141,9 @@ def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) ->
     if undefined:
         without = ", ".join(f"Recall@{cutoff}" for cutoff in undefined)
         are = "is" if len(undefined) == 1 else "are"
-        reporter.warn(f"k lowered from {asked} to {depth}, the number of documents; {without} {are} not computed")
+        # A default was not asked for.
+        tell = reporter.warn if params.depth else reporter.note
+        tell(f"k lowered from {asked} to {depth}, the number of documents; {without} {are} not computed")
     return depth
 
 

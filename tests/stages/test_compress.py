@@ -359,7 +359,9 @@ def test_forced_and_stopped_it_goes_on_and_keeps_what_it_had_made(tmp_path: Path
     work = WorkDirectory(tmp_path / "work")
     judged = judged_collection(tmp_path / "judged")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"), judged=judged, max_bytes="250kB")
-    first = run(params, work, Reporter())
+    heard = Listener()
+    first = run(params, work, heard)
+    assert not [line for line in heard.warnings if "Recall" in line], "a metric that nobody asked for"
     assert first.verdict is not None
     assert first.verdict.judged is not None
     assert "; on your judged queries, it keeps " in first.verdict.sentence
