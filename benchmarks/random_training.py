@@ -65,7 +65,7 @@ BERT_BASE = Size("BERT-base", 12, 768, 3072)
 class _NoDev:
     """A dev score that costs nothing."""
 
-    protocol, slack = "none", 0.0
+    measure, protocol, slack = "none", "none", 0.0
 
     def score(self, vectors: object, device: torch.device) -> float:
         return 0.0

@@ -18,8 +18,8 @@ from sentcompress.errors import SentcompressWarning
 from sentcompress.quantities import told_time
 
 PACKAGE = Path(__file__).parent
-# Metrics that are shown to whoever does not follow the training: loss, dev scores, the time that is left.
-TOLD = ("loss", "dev", "best", "seconds_left")
+# Metrics that are shown to whoever does not follow the training: loss, dev scores and their name, the time left.
+TOLD = ("loss", "dev", "best", "measure", "seconds_left")
 
 
 class Task:
@@ -60,7 +60,7 @@ class Reporter:
     def metrics(self, values: Mapping[str, float | int | str | None]) -> None:
         """Show the latest training metrics (loss, its terms, learning rate, dev score, ...).
 
-        TOLD are those that a line of a log tells.
+        `measure` is the name of the dev score. TOLD are those that an `Overview` passes on.
         """
 
     def step(self, message: str) -> None:

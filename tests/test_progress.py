@@ -34,12 +34,12 @@ def test_an_overview_has_steps_progress_and_warnings_but_no_details() -> None:
     overview.note("learning rate 0.0003")
     overview.warn("careful")
     overview.warn("careful")
-    overview.metrics({"loss": 1.0, "effective_rank": 3.0, "dev": None})
+    overview.metrics({"loss": 1.0, "effective_rank": 3.0, "dev": None, "measure": "Spearman"})
     with overview.track("training") as task:
         task.advance()
     assert watched.notes == ["stage 1 of 2"]
     assert watched.warnings == ["careful"]
-    assert watched.seen == {"loss": 1.0, "dev": None}
+    assert watched.seen == {"loss": 1.0, "dev": None, "measure": "Spearman"}
     assert watched.tracked == ["training"]
 
 

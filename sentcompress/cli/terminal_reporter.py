@@ -174,10 +174,12 @@ class TerminalReporter(Reporter):
 def _metrics_table(values: Mapping[str, float | int | str | None], width: int) -> Table:
     grid = Table.grid(padding=(0, 2))
     across = max(1, width // METRIC_WIDTH)
+    measure = values.get("measure") if width >= FULL_WIDTH else None
+    labels = {"seconds_left": "time left", **({"dev": f"dev ({measure})"} if measure else {})}
     shown = [
-        ("time left", told_time(float(value))) if key == "seconds_left" else (key.replace("_", " "), show(value))
+        (labels.get(key, key.replace("_", " ")), told_time(float(value)) if key == "seconds_left" else show(value))
         for key, value in values.items()
-        if value is not None
+        if value is not None and key != "measure"
     ]
     for start in range(0, len(shown), across):
         row = shown[start : start + across]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sentcompress.evaluation.metrics import METRICS, SPEARMAN
 from sentcompress.evaluation.similarity import UndefinedError, cosine_of_pairs, spearman
 from sentcompress.models.token_batches import TokenRows, by_length
 from sentcompress.training.batches import Batch, Rows
@@ -43,6 +44,10 @@ class Dev(Protocol):
     """Scores a student; higher is better."""
 
     @property
+    def measure(self) -> str:
+        """The name of the score, such as Spearman, short enough to be shown beside it."""
+
+    @property
     def protocol(self) -> str:
         """What the score measures, in words."""
 
@@ -57,7 +62,7 @@ class Dev(Protocol):
 class _Elsewhere:
     """Stands for a dev score that another rank computes."""
 
-    protocol = "computed by rank 0"
+    measure = protocol = "computed by rank 0"
     slack = SLACK
 
     def score(self, vectors: Embed, device: torch.device) -> float:
@@ -84,6 +89,7 @@ class StsDev:
     pad: int
     protocol: str
     slack: float = SLACK
+    measure: str = METRICS[SPEARMAN].label
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         found = encode_tokens(self.tokens, self.pad, vectors, device)
@@ -106,6 +112,7 @@ class HeldOutDev:
     target: Callable[[Tensor], Tensor]
     protocol: str
     slack: float = SLACK
+    measure: str = "cosine to target"
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         total, count = 0.0, 0
@@ -132,6 +139,7 @@ class AgreementDev:
     batches: Sequence[Batch]
     protocol: str
     slack: float = SLACK
+    measure: str = "Pearson of cosines"
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         found, wanted = [], []

@@ -261,12 +261,12 @@ class Training:
         log: TrainingLog | NoLog,
         told: Mapping[str, float | None] = MappingProxyType({}),
     ) -> None:
-        """Report and log values; `told` is reported only."""
+        """Report and log values; `told` and the name of the dev score are reported only."""
         progress = self.progress
         epoch = round(progress.sentences / len(self.plan.rows), 4)
         spread = {"mean_cosine": progress.mean_cosine, "effective_rank": progress.effective_rank}
         shown = {"step": progress.step, "epoch": epoch, **values, **spread, **self.method.watched()}
-        self.reporter.metrics({**told, **shown})
+        self.reporter.metrics({**told, "measure": self.dev.measure, **shown})
         log.write({key: value for key, value in shown.items() if value is not None})
 
     def _choose_dtype(self, model: nn.ModuleDict) -> None:

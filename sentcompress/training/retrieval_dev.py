@@ -16,6 +16,7 @@ from sentcompress.commands.training import TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
 from sentcompress.errors import UsageError
+from sentcompress.evaluation.metrics import METRICS, MRR
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.models.token_batches import Tokenize
 from sentcompress.progress import Reporter
@@ -40,6 +41,7 @@ class RetrievalDev:
     pad: int
     protocol: str
     slack: float = 0.5
+    measure: str = METRICS[MRR].label
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         try:

@@ -23,6 +23,7 @@ from sentcompress.corpora.search_texts import (
 )
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.errors import InputError
+from sentcompress.evaluation.metrics import METRICS, SEARCH_FIDELITY
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.searchable import unsearchable
 from sentcompress.evaluation.similarity import UndefinedError
@@ -52,6 +53,7 @@ class SearchDev:
     pad: int
     protocol: str
     slack: float = 0.5
+    measure: str = METRICS[SEARCH_FIDELITY].label
 
     def score(self, vectors: Embed, device: torch.device) -> float:
         queries = encode_tokens(self.queries, self.pad, vectors, device)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.errors import InputError
+from sentcompress.evaluation.metrics import ACCURACY, METRICS
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.quantities import counted
 from sentcompress.store.shard import Shard
@@ -141,6 +142,7 @@ class TripletDev:
     tokens: Sequence[Sequence[int]]
     places: npt.NDArray[np.int64]
     pad: int
+    measure: str = METRICS[ACCURACY].label
 
     @property
     def slack(self) -> float:

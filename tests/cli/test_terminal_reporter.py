@@ -97,6 +97,29 @@ def test_metrics_go_when_their_phase_is_over(capsys: Captured, monkeypatch: pyte
     assert "0.25" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("columns", "dev"),
+    [("79", "dev 95.12"), ("80", "dev (search fidelity) 95.12"), ("120", "dev (search fidelity) 95.12")],
+)
+def test_the_dev_score_has_its_name_where_there_is_room(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, columns: str, dev: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", columns)
+    watched = TerminalReporter(quiet=False)
+    figures = {"loss": 0.02114, "seconds_left": 200.0, "dev": 95.12, "best": 95.42, "measure": "search fidelity"}
+    with watched.track("training"):
+        watched.metrics(figures)
+        watched.console.print(watched._picture())
+    lines = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", capsys.readouterr().err).splitlines()
+    assert all(len(line) <= int(columns) for line in lines)
+    shown = " ".join(" ".join(lines).split())
+    assert f"{dev} best 95.42" in shown
+    assert "measure" not in shown
+    assert shown.count("search fidelity") == ("(" in dev), "once"
+
+
 def test_a_log_gets_a_line_a_minute(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     def said(quiet: bool) -> str:
         reporter = TerminalReporter(quiet)

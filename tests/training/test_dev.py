@@ -52,7 +52,7 @@ def test_one_sentence_without_a_vector_leaves_no_score() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_score_that_is_not_a_number_is_the_lowest(value: float) -> None:
     class Broken:
-        protocol, slack = "broken", 0.0
+        measure, protocol, slack = "broken", "broken", 0.0
 
         def score(self, vectors: object, device: torch.device) -> float:
             return value

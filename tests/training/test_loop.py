@@ -74,7 +74,7 @@ class Written:
 class Rising:
     """A dev score that always rises: the last weights are the best ones."""
 
-    protocol, slack = "how often it was asked", 0.05
+    measure, protocol, slack = "times asked", "how often it was asked", 0.05
     asked = 0
 
     def score(self, vectors: object, device: torch.device) -> float:
@@ -522,7 +522,7 @@ def test_the_log_of_ibkd_holds_the_kernels_means_of_the_last_step(tmp_path: Path
 class Fixed:
     """A dev score that tells nothing but what it was told to, in turn; the last for good."""
 
-    protocol, slack = "written down", 0.05
+    measure, protocol, slack = "list", "written down", 0.05
 
     def __init__(self, *scores: float) -> None:
         self.scores = list(scores)
