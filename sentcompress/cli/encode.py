@@ -17,6 +17,7 @@ def document(result: Result, call: Call) -> dict[str, Any]:
 
 def show(result: Result, call: Call) -> str | None:
     """Show what was written, and how fast; returns how to read a folder."""
-    render.print_facts(document(result, call))
+    # Why the number format was chosen is told before the encoding begins.
+    render.print_facts({name: value for name, value in document(result, call).items() if name != "dtype_reason"})
     whole = call.params.to_folder and result.shard is None
     return f"in Python, sentcompress.read_vectors({result.output!r})" if whole else None

@@ -180,6 +180,19 @@ def test_the_format_of_a_folder_cannot_be_named(work: WorkDirectory, tmp_path: P
         stage.run(asked, work)
 
 
+def test_why_the_number_format_was_chosen_is_told_once(
+    tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from sentcompress.cli.main import _run
+
+    lines, output = write(tmp_path / "a.txt", ["a dog", "a cat"]), str(tmp_path / "a.npy")
+    assert _run(["encode", lines, "--model", str(tiny_model), "-o", output, "--dtype", "float32"]) == 0
+    said = capfd.readouterr()
+    assert "in float32 (requested)" in said.err
+    assert " ".join(said.out.split()).count("dtype float32") == 1
+    assert "requested" not in said.out
+
+
 def test_the_command_reports_json(tmp_path: Path, tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from sentcompress.cli.main import _run
 
