@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentcompress.corpora.byte_streams import format_extension
+from sentcompress.corpora.byte_streams import as_source, format_extension
 from sentcompress.corpora.collections import Collection, CorpusChoice, DataSet, in_memory
 from sentcompress.corpora.delimited import find_columns, quoted_rows
+from sentcompress.corpora.readers import csv_delimiter
 from sentcompress.corpora.text_files import HeldText, open_lines
 from sentcompress.errors import InputError
 from sentcompress.quantities import counted
@@ -23,7 +24,7 @@ PAIRS_OF = {ALL: "all pairs", DUPLICATES: "the pairs marked as duplicates"}
 # HPD's table 3: every memory figure divided by the bytes of a vector. Rounded to 0.01 MiB, it is exact up to one.
 HPD_DOCUMENTS = 87_265
 MARKS = {"1": True, "true": True, "1.0": True, "0": False, "false": False, "0.0": False}
-DELIMITERS = {"csv": ",", "tsv": "\t", "tab": "\t", "txt": "\t"}
+CSV, TABBED = "csv", ("tsv", "tab", "txt")
 # In a file with quoting, quotes inside a field are doubled and a quoted field begins and ends at a delimiter.
 # An odd run of quotes between two other characters therefore shows that quotes are plain characters here.
 PLAIN_QUOTE = re.compile(r'[^\t"](?:"")*"[^\t"]')
@@ -159,11 +160,17 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def delimiter_of(path: Path) -> str:
-    """The delimiter by the file's extension. Raises InputError for an unknown one."""
+    """The delimiter by the file's extension, that of a csv file by its header.
+
+    Raises:
+        InputError: for an unknown extension, or a csv file that cannot be read.
+    """
     extension = format_extension(path)
-    if extension not in DELIMITERS:
+    if extension == CSV:
+        return csv_delimiter(as_source(path))
+    if extension not in TABBED:
         raise InputError(f"{path}: cannot tell how its columns are separated", "name it .csv or .tsv (.gz, .zst)")
-    return DELIMITERS[extension]
+    return "\t"
 
 
 def check_file(path: Path, columns: tuple[str, ...]) -> None:

@@ -195,14 +195,17 @@ def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[t
         return _json_rows(source, bad)
     if format_name == "parquet":
         return parquet_rows(source)
-    rows = quoted_rows(source, _csv_delimiter(source), bad) if format_name == "csv" else tabbed_rows(source, bad)
+    rows = quoted_rows(source, csv_delimiter(source), bad) if format_name == "csv" else tabbed_rows(source, bad)
     return _delimited_rows(source, rows, bad)
 
 
-def _csv_delimiter(source: ByteSource) -> str:
-    """A semicolon if it separates the header, as where spreadsheets write decimal commas; otherwise a comma."""
+def csv_delimiter(source: ByteSource) -> str:
+    """What separates the header of a csv file, by its first line.
+
+    A comma, if there is one outside quotes; else a semicolon, as where spreadsheets write decimal commas, or a tab.
+    """
     header = _QUOTED.sub("", _first_line(_head(source)))
-    return ";" if ";" in header and "," not in header else ","
+    return next((one for one in ",;\t" if one in header), ",")
 
 
 def _json_rows(source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:

@@ -51,6 +51,12 @@ def test_a_csv_separated_by_semicolons(tmp_path: Path, header: str) -> None:
     assert list(read_records(packed)) == expected
 
 
+def test_a_csv_separated_by_tabs(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('premise\thypothesis\tlabel\np, and; more\t"h\tmore"\t0\n', encoding="utf-8")
+    assert list(read_records(path)) == [Record(("p, and; more", "h\tmore"), Relation.ENTAILMENT)]
+
+
 def test_a_comma_inside_quotes_does_not_separate_a_header(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('"name, first";text\n"Ann, B.";one\n', encoding="utf-8")
