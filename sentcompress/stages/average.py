@@ -6,12 +6,14 @@ change made by fine-tuning (task arithmetic, Ilharco et al. 2023, https://arxiv.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from sentcompress.commands.average import Params
 from sentcompress.models.averaging import average
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import read_back, save_encoder
 from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.numeric import at_least
@@ -36,7 +38,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     with work.build(_request(params, models), force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        encoders = [model.load() for model in models]
+        encoders = _loaded(models)
         cosine = average(encoders, [model.label for model in models], params.shares())
         if any(encoder.text.prompts != encoders[0].text.prompts for encoder in encoders):
             encoders[0].text = encoders[0].text.trained()
@@ -60,6 +62,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 "weights_cosine": cosine,
             }
         )
+
+
+def _loaded(models: Sequence[NamedModel]) -> list[Encoder]:
+    """The encoder of each model; copies are loaded once, such as a student whose training kept its start."""
+    keys = [(model.source.digest, model.pooling, model.max_length, model.normalize) for model in models]
+    encoders = {key: model.load() for key, model in dict(zip(keys, models, strict=True)).items()}
+    return [encoders[key] for key in keys]
 
 
 def _request(params: Params, models: list[NamedModel]) -> Request:

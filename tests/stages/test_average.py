@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from tiny_models import break_weights, load_model, make_tiny_model
 from sentcompress.cli.main import _run
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.averaging import average
-from sentcompress.models.encoder import Dense
+from sentcompress.models.catalog import NamedModel
+from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
@@ -84,6 +86,28 @@ def test_an_average_of_copies_has_their_digest(tmp_path: Path, models: tuple[Pat
     assert all(torch.equal(found[name].signbit(), value.signbit()) for name, value in start.state_dict().items())
     copy = run(Params(inputs=(student.name, str(tmp_path / "signed")), weights=(0.75, 0.25), name="copy"), work)
     assert copy.digest == student.digest
+
+
+def test_copies_are_loaded_once(
+    tmp_path: Path, models: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, left, _ = models
+    copy = shutil.copytree(start, tmp_path / "copy")
+    load, loaded = NamedModel.load, list[str]()
+
+    def counted(model: NamedModel) -> Encoder:
+        loaded.append(model.label)
+        return load(model)
+
+    monkeypatch.setattr(NamedModel, "load", counted)
+    work = WorkDirectory(tmp_path / "work")
+    run(Params(inputs=(str(start), str(copy)), name="copies"), work)
+    assert len(loaded) == 1
+    found = run(Params(inputs=(str(start), str(left), str(copy)), weights=(1.0, 2.0, 1.0)), work)
+    assert len(loaded) == 3
+    one, other = (load_model(model).state_dict() for model in (start, left))
+    for name, value in load_model(found.path / "model").state_dict().items():
+        torch.testing.assert_close(value, (one[name] + other[name]) / 2)
 
 
 def test_a_student_before_and_after_stage_2(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
