@@ -105,6 +105,28 @@ def test_one_value_a_path_and_none_are_read_as_python_means_them(tmp_path: Path)
     assert again.finished == made.finished
 
 
+def test_a_column_is_one_name_or_several(tmp_path: Path, tiny_model: Path) -> None:
+    """A string is one column, not a column for each of its letters."""
+    pytest.importorskip("faiss")
+    rows = "".join(f"{number},{text},other\n" for number, text in enumerate(make_sentences(8)))
+    table = tmp_path / "news.csv"
+    table.write_text(f"id,headline,body\n{rows}", encoding="utf-8")
+    work = Workspace(tmp_path / "work")
+    reading = {"model": tiny_model, "dtype": "float32", "device": "cpu"}
+    made = [
+        work.encode(table, column=column, output=tmp_path / f"{place}.npy", **reading)
+        for place, column in enumerate(("headline", ["headline"], ("headline", "body")))
+    ]
+    assert [one.rows for one in made] == [8, 8, 8]
+    one, same, both = (np.load(one.output) for one in made)
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, both)
+    sought = make_sentences(8)[3]
+    found = work.search(sought, collection=table, column="headline", top=1, **reading)
+    assert [one["text"] for one in found.answers[0].results] == [sought]
+    assert work.search(sought, collection=table, column=["headline"], top=1, **reading).index == found.index
+
+
 def test_the_work_directory_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SENTCOMPRESS_WORK", "/elsewhere")
     assert repr(Workspace()) == "Workspace('/elsewhere')"
