@@ -202,6 +202,8 @@ def _has_splits(readable: Readable, options: ReadOptions) -> bool:
 def check_columns(names: Sequence[str], options: ReadOptions, work: WorkDirectory, *, skip_bad: bool = False) -> None:
     """Check that the tables among local files have the named columns, by the first row of each; nothing is hashed.
 
+    If an input is something else, such as standard input or a data set of the hub, nothing is checked.
+
     Args:
         skip_bad: whether files of a folder that lack one are skipped when they are read; then they are not checked.
 
@@ -209,7 +211,8 @@ def check_columns(names: Sequence[str], options: ReadOptions, work: WorkDirector
         InputError: if a column is missing, or no file is a table.
     """
     wanted = [*options.columns, *([options.id_column] if options.id_column else [])]
-    if not wanted or any(find_documents(work, name) or is_hub_data(name) for name in names):
+    local = all(os.path.isfile(name) or os.path.isdir(name) for name in names)
+    if not wanted or not local or any(find_documents(work, name) for name in names):
         return
     files: list[Path] = []
     checked: list[Path] = []

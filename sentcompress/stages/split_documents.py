@@ -12,7 +12,7 @@ from typing import Any
 from sentcompress.commands.split_documents import Params
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
-from sentcompress.corpora.inputs import Input, open_inputs
+from sentcompress.corpora.inputs import Input, check_columns, open_inputs
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, SentcompressError
@@ -48,6 +48,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         id_column=params.id_column,
         documents=True,
     )
+    # First: a misspelt column is not another result of the same name.
+    check_columns(params.inputs, options, work, skip_bad=params.skip_bad)
     with (
         open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs,
         work.build(_request(params, inputs), force=params.force, reporter=reporter) as build,

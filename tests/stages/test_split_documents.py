@@ -367,6 +367,8 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     assert first.startswith("Title 0 Summary 0. Code zq0x was found.")
     with pytest.raises(InputError, match="no column 'boddy'") as caught:
         run(tmp_path, path, column=("boddy",), name="typo")
+    with pytest.raises(InputError, match="no column 'boddy'"):  # and not that this result has other options
+        run(tmp_path, path, column=("boddy",))
     assert "did you mean body?" in str(caught.value.hint)
 
 
