@@ -199,12 +199,18 @@ def test_only_results_and_progress_use_rich() -> None:
     assert users == {path.name for path in DRAWING}
 
 
-def test_only_the_drawing_of_reports_imports_matplotlib_and_only_when_something_is_drawn() -> None:
+def test_only_the_drawing_of_reports_imports_matplotlib() -> None:
     users = {path for path in modules() if any(name.split(".")[0] == "matplotlib" for name in imports(path))}
     assert {path.parent.name for path in users} == {"reporting"}
-    code = "import sys, sentcompress.stages.report; print('matplotlib' in sys.modules)"
+
+
+def test_reports_and_plans_load_no_torch_and_matplotlib_only_when_something_is_drawn() -> None:
+    code = (
+        "import sys, sentcompress.stages.report, sentcompress.compression.recipe; "
+        "print({'matplotlib', 'torch'} & {*sys.modules})"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
+    assert run.stdout.strip() == "set()"
 
 
 # The only places that may write to the terminal or make what rich draws, each behind a function of `plain_text`.

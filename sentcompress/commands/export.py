@@ -38,7 +38,7 @@ class Params(Hub, Named):
         str | None,
         Opt(
             "Weights of the int8 graph: int8, or int4 (about half the file size; unpacked when the graph is opened).",
-            choices=("int8", "int4"),
+            choices="sentcompress.models.weight_formats:WEIGHT_FORMATS",
             default="int8, or int4 if trained for it",
         ),
     ] = None

@@ -14,10 +14,11 @@ from typing import Any
 from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget
 from sentcompress.compression.plan_file import PlanFile
-from sentcompress.compression.shapes import INT8, Candidate, told_shapes
+from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.text_files import told_skipped
+from sentcompress.models.weight_formats import INT8
 from sentcompress.quantities import counted, told_bytes, told_time
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.

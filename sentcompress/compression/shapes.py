@@ -11,15 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sentcompress.models.int4 import BITS, BLOCK, is_packable
 from sentcompress.models.model_files import read_config, whole_number
 from sentcompress.models.shape import told_sizes
+from sentcompress.models.weight_formats import BLOCK, INT4, INT8, WEIGHT_BYTES, is_packable
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
-# How weights are stored, and the bytes of one.
-INT8, INT4 = "int8", "int4"
-WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
 # Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4
 # bits are more.
 OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000

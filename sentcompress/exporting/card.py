@@ -19,6 +19,7 @@ from sentcompress.exporting.verification_tables import cosines_of, router_rows, 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import KINDS
 from sentcompress.models.shape import STATIC_STUDENT, told_sizes
+from sentcompress.models.weight_formats import INT4
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
 from sentcompress.store import MODEL_FILES, Artifact, made_here, made_of, name_part
@@ -115,7 +116,7 @@ class Card:
                 "weights",
                 facts.get("weights", "float32") + ("; computed in float32" * (facts.get("weights") == "float16")),
             ),
-            *([("int8 graph", "weights stored in 4 bits")] if facts.get("graph_weights") == "int4" else []),
+            *([("int8 graph", "weights stored in 4 bits")] if facts.get("graph_weights") == INT4 else []),
             (
                 "architecture",
                 f"{encoder.architecture}, {counted(encoder.depth, 'layer')}, hidden size {encoder.hidden_size}",

@@ -24,12 +24,11 @@ from sentcompress.exporting.outliers import scale_outliers
 from sentcompress.exporting.packed_weights import pack, round_weights
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.weight_formats import INT4, INT8
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
 OUTPUT = "sentence_embedding"
-# How the weights of the int8 graph are stored.
-INT8, INT4 = WEIGHTS = ("int8", "int4")
 # The first opset with a Gelu operator, which onnxruntime runs as one kernel. torch writes IR version 10, which
 # onnxruntime reads from 1.18 on.
 OPSET = 20
@@ -138,7 +137,8 @@ def quantise(
 
     Args:
         weights: how the weights are stored, int8 or int4; see `packed_weights`.
-        tokens: token ids of texts to find the outliers of activations on; see `scale_outliers`. None: not scaled.
+        tokens: token ids of texts to find the outliers of activations on, see `scale_outliers`; without any, no
+            activation is scaled.
         padding: the id of the padding token.
 
     Returns:

@@ -17,7 +17,8 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.exporting.outliers import products_of
-from sentcompress.models.int4 import BLOCK, Blocks, blocks_of, is_packable
+from sentcompress.models.int4 import Blocks, blocks_of
+from sentcompress.models.weight_formats import BLOCK, is_packable
 
 # What onnxruntime's quantiser appends to the name of a weight.
 QUANTISED, SCALE, ZERO_POINT = "_quantized", "_scale", "_zero_point"

@@ -14,12 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-BLOCK = 32
+from sentcompress.models.weight_formats import BLOCK, is_packable
+
 LEVELS = 15
-# What a weight takes with its share of scale and zero point.
-BITS = 4 + (16 + 4) / BLOCK
-# Smaller matrices, such as the two rows of BERT's token types, are not worth the nodes that unpack them.
-FEWEST = 2**14
 SMALLEST_SCALE = 1e-7
 
 
@@ -35,11 +32,6 @@ class Blocks(NamedTuple):
         rows, columns = self.codes.shape
         steps = self.codes.view(rows, -1, BLOCK).float() - self.zeros.unsqueeze(2).float()
         return (steps * self.scales.unsqueeze(2).float()).view(rows, columns)
-
-
-def is_packable(shape: tuple[int, ...]) -> bool:
-    """Whether a matrix of this shape, with blocks along its second axis, is stored in 4 bits."""
-    return len(shape) == 2 and shape[1] % BLOCK == 0 and shape[0] * shape[1] >= FEWEST
 
 
 @torch.no_grad()

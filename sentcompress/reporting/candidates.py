@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.shapes import INT8, WEIGHT_BYTES, graph_overhead
+from sentcompress.compression.shapes import graph_overhead
 from sentcompress.compression.verdict import faster
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.models.weight_formats import INT8, WEIGHT_BYTES
 from sentcompress.published import PUBLISHED
 from sentcompress.reporting.compressions import Compression
 

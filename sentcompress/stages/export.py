@@ -22,13 +22,12 @@ from sentcompress.exporting.card import Card, read_notes
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
 from sentcompress.exporting.half_precision import check_own_loader, halve_weights
-from sentcompress.exporting.onnx import INT8
 from sentcompress.exporting.provenance import base_of, evaluations_of, measurements_of, teacher_of, with_teachers
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.int4 import BLOCK
 from sentcompress.models.names import KINDS
+from sentcompress.models.weight_formats import BLOCK, INT8
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantization.quantizer import FOLDER as VECTORS

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sentcompress.compression.shapes import TeacherSize, fitting, graph_overhead, own_shape, smallest
-from sentcompress.models.int4 import BITS
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
+from sentcompress.models.weight_formats import BITS
 from sentcompress.published import FOLDER, PUBLISHED
 
 MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)

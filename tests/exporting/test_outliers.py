@@ -12,9 +12,10 @@ import torch
 from tiny_models import two_layers
 from tracing import operators_found_once
 
-from sentcompress.exporting.onnx import INPUTS, INT4, INT8, OUTPUT, quantise, write_graph
+from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, write_graph
 from sentcompress.exporting.outliers import best_factors, scale_outliers
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.weight_formats import INT4, INT8
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 SCALE = 30.0

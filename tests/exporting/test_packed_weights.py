@@ -12,9 +12,10 @@ from tiny_models import two_layers
 from tracing import operators_found_once
 
 from sentcompress.exporting.calibration import fix_ranges
-from sentcompress.exporting.onnx import INPUTS, INT4, OUTPUT, quantise, write_graph
+from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, write_graph
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights
+from sentcompress.models.weight_formats import INT4
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 

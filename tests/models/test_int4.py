@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from sentcompress.models.int4 import BITS, BLOCK, RoundedWeights, blocks_of, is_packable, packable_weights
+from sentcompress.models.int4 import RoundedWeights, blocks_of, packable_weights
+from sentcompress.models.weight_formats import BITS, BLOCK, is_packable
 
 
 @pytest.mark.parametrize("spread", [1e-3, 0.05, 30.0])
