@@ -44,11 +44,9 @@ GRAPH_COST = 0.7
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits that the user set, and the time of each step in seconds.
+    """The time of each step in seconds, and how many texts and passages there is time for.
 
     Attributes:
-        max_bytes: of the int8 graph.
-        vector_bytes: of a stored vector.
         seconds: of all.
         texts: how many texts the teacher embeds; None for all of them.
         words: of the texts that it embeds.
@@ -66,8 +64,6 @@ class Budget:
         judged: seconds that the judged collection takes, besides all this.
     """
 
-    max_bytes: int
-    vector_bytes: int
     seconds: float
     texts: int | None
     words: int
@@ -156,7 +152,7 @@ class TooShortError(ValueError):
         self.needed, self.least = needed, least
 
 
-def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int) -> Budget:
+def share_out(seconds: float, load: EmbeddingLoad, candidates: int) -> Budget:
     """Divide the time among the steps.
 
     Args:
@@ -167,16 +163,16 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: i
         TooShortError: if no time is left to train.
     """
     if not candidates:
-        return _budget(seconds, load, 0, max_bytes, vector_bytes)
-    found = _budget(seconds, load, candidates, max_bytes, vector_bytes)
+        return _budget(seconds, load, 0)
+    found = _budget(seconds, load, candidates)
     if not found.rounds:
         # One candidate needs fewer searches.
-        found = _budget(seconds, load, 1, max_bytes, vector_bytes)
+        found = _budget(seconds, load, 1)
     if not _is_enough(found):
-        found = _tightened(seconds, load, max_bytes, vector_bytes)
+        found = _tightened(seconds, load)
     if not _is_enough(found):
         needed = _needed(seconds, load)
-        raise TooShortError(needed, _budget(needed, load, 1, max_bytes, vector_bytes, ease=0.0))
+        raise TooShortError(needed, _budget(needed, load, 1, ease=0.0))
     return found
 
 
@@ -184,19 +180,17 @@ def _is_enough(budget: Budget) -> bool:
     return 60 * budget.last >= LEAST_TRAINING
 
 
-def _tightened(seconds: float, load: EmbeddingLoad, max_bytes: int, vector_bytes: int) -> Budget:
+def _tightened(seconds: float, load: EmbeddingLoad) -> Budget:
     """The budget of one candidate with as many texts and passages as leave time to train, or with the fewest."""
     low, high = 0.0, 1.0
     for _ in range(10):
         middle = (low + high) / 2
-        enough = _is_enough(_budget(seconds, load, 1, max_bytes, vector_bytes, ease=middle))
+        enough = _is_enough(_budget(seconds, load, 1, ease=middle))
         low, high = (middle, high) if enough else (low, middle)
-    return _budget(seconds, load, 1, max_bytes, vector_bytes, ease=low)
+    return _budget(seconds, load, 1, ease=low)
 
 
-def _budget(
-    seconds: float, load: EmbeddingLoad, candidates: int, max_bytes: int, vector_bytes: int, ease: float = 1.0
-) -> Budget:
+def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 1.0) -> Budget:
     """How the time is shared out.
 
     Args:
@@ -214,8 +208,6 @@ def _budget(
     in_rounds = sum(60 * minutes * count for minutes, count in zip(rounds, _counts(candidates), strict=False))
     last = (training - in_rounds) / 60 if candidates else 0.0
     return Budget(
-        max_bytes=max_bytes,
-        vector_bytes=vector_bytes,
         seconds=seconds,
         texts=None if sampled is None else int(load.texts * sampled),
         words=load.words if sampled is None else int(load.words * sampled),
@@ -327,7 +319,7 @@ def _needed(low: float, load: EmbeddingLoad) -> float:
     """The time from which on there is enough to train one candidate, above `low`, which is too short."""
 
     def enough(seconds: float) -> bool:
-        return _is_enough(_budget(seconds, load, 1, 0, 0, ease=0.0))
+        return _is_enough(_budget(seconds, load, 1, ease=0.0))
 
     high = 2 * low
     while not enough(high):

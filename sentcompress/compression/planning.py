@@ -77,7 +77,6 @@ def make_plan(
         )
     most = read_bytes(params.max_bytes)
     candidates = candidates_within(params, found, teacher, most)
-    vector_bytes = params.vector_bytes or teacher.vector
     documents = Documents(
         inputs=[absolute(one) for one in params.inputs],
         queries=[absolute(str(one)) for one in params.queries],
@@ -94,11 +93,13 @@ def make_plan(
     if not candidates[0].untrained:
         most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
         load = replace(load, student_cost=most_work + SAME_FOR_ALL)
-    budget = _budget(params, load, candidates, vector_bytes)
+    budget = _budget(params, load, candidates)
     plan = CompressionPlan(
         name=name,
         teacher=params.teacher,
         documents=documents,
+        max_bytes=most,
+        vector_bytes=params.vector_bytes or teacher.vector,
         budget=budget,
         candidates=candidates,
         keep_index=params.keep_index,
@@ -144,11 +145,10 @@ def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, m
     return shapes
 
 
-def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate], vector_bytes: int) -> Budget:
-    seconds, most = read_seconds(params.time), read_bytes(params.max_bytes)
+def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]) -> Budget:
     trained = 0 if candidates[0].untrained else len(candidates)
     try:
-        budget = share_out(seconds, load, trained, most, vector_bytes)
+        budget = share_out(read_seconds(params.time), load, trained)
     except TooShortError as error:
         least = error.least
         texts = f"a sample of {least.texts:,} of the {load.texts:,} texts" if least.texts else f"{load.texts:,} texts"

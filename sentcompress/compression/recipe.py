@@ -100,6 +100,8 @@ class CompressionPlan:
 
     Attributes:
         name: of all results.
+        max_bytes: the limit of the int8 graph.
+        vector_bytes: that of a stored vector.
         candidates: the shapes to train, or only the teacher itself, if it fits.
         keep_index: whether the student's queries search vectors of the teacher.
         read: what the documents hold, in words.
@@ -108,6 +110,8 @@ class CompressionPlan:
     name: str
     teacher: str
     documents: Documents
+    max_bytes: int
+    vector_bytes: int
     budget: Budget
     candidates: Sequence[Candidate]
     keep_index: bool = False
@@ -233,7 +237,7 @@ class CompressionPlan:
                 "model": best,
                 "documents": name,
                 "compare": self.teacher,
-                "vector-bytes": self.budget.vector_bytes,
+                "vector-bytes": self.vector_bytes,
                 "sample": self.budget.sample,
                 "max-passages": self.budget.passages,
                 "name": name,
@@ -279,9 +283,8 @@ def written_recipe(plan: CompressionPlan, made: PlanFile) -> str:
     Args:
         made: the plan as it will be read back.
     """
-    budget = plan.budget
-    stored = "vectors of the teacher" if plan.keep_index else f"{counted(budget.vector_bytes, 'byte')} a vector"
-    title = f"{plan.name}: at most {told_bytes(budget.max_bytes)}, {stored}"
+    stored = "vectors of the teacher" if plan.keep_index else f"{counted(plan.vector_bytes, 'byte')} a vector"
+    title = f"{plan.name}: at most {told_bytes(plan.max_bytes)}, {stored}"
     lines = [
         made.head,
         *(f"# {line}" for line in made.told),

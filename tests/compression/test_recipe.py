@@ -33,13 +33,13 @@ ENCODING = ("eval-search", "distill")
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(
-        10_000_000, 128, 1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0
-    )
+    budget = Budget(1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0)
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
         "documents": Documents(["docs/"], ["log.txt"], "scifact", ["body"]),
+        "max_bytes": 10_000_000,
+        "vector_bytes": 128,
         "budget": budget,
         "candidates": candidates,
     }
@@ -146,7 +146,7 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     load = budget.EmbeddingLoad(
         texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1, student_cost=1
     )
-    shared = budget.share_out(1e6, load, count, 10**7, 128)
+    shared = budget.share_out(1e6, load, count)
     documents = Documents(["docs/"])
     stages = list(replace(plan([PUBLISHED, *[CUT] * (count - 1)]), budget=shared, documents=documents).stages())
     commands = [stage["command"] for stage in stages]
@@ -154,7 +154,7 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     # quantizer, both have encoded what checkpoints are scored on.
     assert shared.measuring == 1.5 + sum(command in ENCODING for command in commands)
     monkeypatch.setattr(budget, "STAGE", 1)
-    allowed = budget.share_out(1e6, replace(load, student_cost=0), count, 10**7, 128).measuring - 1.5
+    allowed = budget.share_out(1e6, replace(load, student_cost=0), count).measuring - 1.5
     # To select among results takes no time, and the documents have been read.
     counted = sum(command not in ("select", "split-documents", "augment") for command in commands)
     counted += (budget.TRAINING_STAGES - 1) * commands.count("distill")
