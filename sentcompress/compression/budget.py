@@ -51,8 +51,8 @@ class Budget:
         texts: how many texts the teacher embeds; None for all of them.
         words: of the texts that it embeds.
         embedding: seconds that this takes.
-        rounds: minutes that each candidate trains for in each round before the last.
-        last: minutes that the best trains for.
+        rounds: seconds that each candidate trains for in each round before the last.
+        last: seconds that the best trains for.
         passages: that searches are measured among.
         dev_passages: the same for checkpoints and candidates.
         sample: passages that number formats are fitted on.
@@ -177,7 +177,7 @@ def share_out(seconds: float, load: EmbeddingLoad, candidates: int) -> Budget:
 
 
 def _is_enough(budget: Budget) -> bool:
-    return 60 * budget.last >= LEAST_TRAINING
+    return budget.last >= LEAST_TRAINING
 
 
 def _tightened(seconds: float, load: EmbeddingLoad) -> Budget:
@@ -204,16 +204,15 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 
     if candidates > 1 and training >= FOR_ROUNDS:
         each = ROUNDS * training / _trials(candidates)
         if each >= LEAST_TRIAL:
-            rounds = tuple(each / 60 for _ in _counts(candidates))
-    in_rounds = sum(60 * minutes * count for minutes, count in zip(rounds, _counts(candidates), strict=False))
-    last = (training - in_rounds) / 60 if candidates else 0.0
+            rounds = tuple(each for _ in _counts(candidates))
+    in_rounds = sum(each * count for each, count in zip(rounds, _counts(candidates), strict=False))
     return Budget(
         seconds=seconds,
         texts=None if sampled is None else int(load.texts * sampled),
         words=load.words if sampled is None else int(load.words * sampled),
         embedding=embedding,
         rounds=rounds,
-        last=last,
+        last=training - in_rounds if candidates else 0.0,
         passages=measured.passages,
         dev_passages=max(LEAST_PASSAGES, int(min(measured.passages, load.dev_passages))),
         sample=measured.sample,
@@ -330,12 +329,17 @@ def _needed(low: float, load: EmbeddingLoad) -> float:
     return high
 
 
+def better_half(candidates: int) -> int:
+    """How many candidates a round keeps."""
+    return max(1, candidates // 2)
+
+
 def _counts(candidates: int) -> list[int]:
-    """The number of candidates in each round before the last: each keeps the better half."""
+    """The number of candidates in each round before the last."""
     counts = []
     while candidates > 1:
         counts.append(candidates)
-        candidates //= 2
+        candidates = better_half(candidates)
     return counts
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.commands.distill import OF_PUBLISHED
-from sentcompress.compression.budget import LEAST_BENCHED, Budget
+from sentcompress.compression.budget import LEAST_BENCHED, Budget, better_half
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate, told_shapes
 from sentcompress.corpora.delimited import listed
@@ -157,16 +157,16 @@ class CompressionPlan:
     def _training(self) -> Generator[dict[str, Any], None, str]:
         """The training stages; returns the name of the student to keep."""
         starts = [_options_of(candidate) for candidate in self.candidates]
-        for number, minutes in enumerate(self.budget.rounds, 1):
+        for number, seconds in enumerate(self.budget.rounds, 1):
             trials = [f"{self.name}-{number}-{place}" for place in range(1, len(starts) + 1)]
             for trial, start in zip(trials, starts, strict=True):
-                yield self._distill(start, minutes, trial)
+                yield self._distill(start, seconds, trial)
             yield from map(self._trial, trials)
             if number == 1:
                 yield from map(self._timed, trials)
             best = [
                 f"{self.name}-{number}-best{f'-{rank}' if rank > 1 else ''}"
-                for rank in range(1, max(1, len(trials) // 2) + 1)
+                for rank in range(1, better_half(len(trials)) + 1)
             ]
             for rank, name in enumerate(best, 1):
                 yield self._select(trials, name, rank)
@@ -210,7 +210,7 @@ class CompressionPlan:
         place = {"rank": rank} if rank > 1 else {}
         return {"command": "select", "inputs": list(names), "data": f"{self.name} {DEV}", **place, "name": name}
 
-    def _distill(self, start: Mapping[str, Any], minutes: float, name: str) -> dict[str, Any]:
+    def _distill(self, start: Mapping[str, Any], seconds: float, name: str) -> dict[str, Any]:
         return {
             "command": "distill",
             **start,
@@ -221,7 +221,7 @@ class CompressionPlan:
             **({"keep-index": True} if self.keep_index else {}),
             **TRAINING,
             **self.weights,
-            "max-minutes": round(minutes, 2),
+            **_at_most(seconds),
             "seed": self.seed,
             "set": dict(OBJECTIVE),
             "name": name,
@@ -333,14 +333,14 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         ]
     lines = [f"{told_time(budget.embedding)}: encode {_texts(plan)} with the teacher"]
     count = len(plan.candidates)
-    for minutes in budget.rounds:
+    for seconds in budget.rounds:
         lines.append(
-            f"{told_time(60 * minutes * count)}: train {count} candidates, {told_time(60 * minutes)} each, and keep "
-            f"the {KEPT.get(count, 'better half')}"
+            f"{told_time(seconds * count)}: train {count} candidates, {told_time(seconds)} each, and keep the "
+            f"{KEPT.get(count, 'better half')}"
         )
-        count = max(1, count // 2)
+        count = better_half(count)
     lines += [
-        f"{told_time(60 * budget.last)}: train {'the best candidate' if budget.rounds else 'the model'}",
+        f"{told_time(budget.last)}: train {'the best candidate' if budget.rounds else 'the model'}",
         _told_measuring(plan),
         *beyond,
     ]

@@ -33,7 +33,7 @@ ENCODING = ("eval-search", "distill")
 
 
 def plan(candidates: list[Candidate], rounds: tuple[float, ...] = (), **changes: object) -> CompressionPlan:
-    budget = Budget(1800, None, 300_000, 60.0, rounds, 12.5, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0)
+    budget = Budget(1800, None, 300_000, 60.0, rounds, 750.0, 5000, 900, 10_000, 500, 90.0, 22.5, 200.0, 150.0)
     of: dict[str, object] = {
         "name": "docs",
         "teacher": "embedded",
@@ -53,11 +53,11 @@ def text_of(of: CompressionPlan) -> str:
 @pytest.mark.parametrize(
     "of",
     [
-        plan([PUBLISHED, CUT], (2.0,)),
-        plan([CUT, CUT, CUT, CUT], (1.0, 1.0)),
-        plan([WHOLE, PUBLISHED], (2.0,)),
+        plan([PUBLISHED, CUT], (120.0,)),
+        plan([CUT, CUT, CUT, CUT], (60.0, 60.0)),
+        plan([WHOLE, PUBLISHED], (120.0,)),
         plan([ROUNDED]),
-        plan([replace(CUT, weights="int4"), replace(PUBLISHED, weights="int4")], (2.0,), keep_index=True),
+        plan([replace(CUT, weights="int4"), replace(PUBLISHED, weights="int4")], (120.0,), keep_index=True),
         plan([PUBLISHED]),
         plan([CUT], keep_index=True),
         plan([OWN]),
@@ -106,7 +106,7 @@ def test_a_sample_is_drawn_from_all_documents_and_general_text_is_a_quarter_of_i
 
 
 def test_each_round_keeps_the_better_half() -> None:
-    stages = list(plan([CUT, CUT, CUT, CUT], (1.0, 1.0)).stages())
+    stages = list(plan([CUT, CUT, CUT, CUT], (60.0, 60.0)).stages())
     minutes = [stage["max-minutes"] for stage in stages if stage["command"] == "distill"]
     assert minutes == [1.0] * 6 + [12.5]
     starts = [stage["student"] for stage in stages if stage["command"] == "distill"]
@@ -115,14 +115,14 @@ def test_each_round_keeps_the_better_half() -> None:
 
 
 def test_candidates_are_compared_among_the_passages_that_checkpoints_are_scored_on() -> None:
-    stages = list(plan([CUT] * 4, (1.0, 1.0)).stages())
+    stages = list(plan([CUT] * 4, (60.0, 60.0)).stages())
     trained = {stage["dev-passages"] for stage in stages if stage["command"] == "distill"}
     compared = {stage["max-passages"] for stage in stages if stage.get("part") == "dev"}
     assert trained == compared == {900}, "the dev_passages of the budget"
 
 
 def test_the_speed_of_each_shape_is_measured_once_and_that_of_the_export_as_its_graph_too() -> None:
-    stages = [stage for stage in plan([CUT] * 4, (1.0, 1.0)).stages() if stage["command"] == "bench"]
+    stages = [stage for stage in plan([CUT] * 4, (60.0, 60.0)).stages() if stage["command"] == "bench"]
     assert [stage["model"] for stage in stages] == [*(f"docs-1-{place}" for place in range(1, 5)), "exports/docs"]
     assert [stage.get("runtimes") for stage in stages] == [["float32"]] * 4 + [["float32", "onnx-int8"]]
     assert [stage["max-minutes"] for stage in stages] == [0.38] * 4 + [1.5], "as the budget has it"
@@ -165,8 +165,8 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     ("candidates", "rounds", "start"),
     [
         ([PUBLISHED], (), "general-9m"),
-        ([CUT, CUT], (2.0,), "docs-1-best"),
-        ([PUBLISHED, CUT], (2.0,), "docs-1-best"),
+        ([CUT, CUT], (120.0,), "docs-1-best"),
+        ([PUBLISHED, CUT], (120.0,), "docs-1-best"),
         ([CUT], (), None),
         ([WHOLE], (), None),
         ([replace(PUBLISHED, options={"vocabulary": 8000})], (), None),
@@ -189,13 +189,13 @@ def test_the_last_training_is_averaged_with_its_start_if_that_is_a_model_of_the_
 
 
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
-    stages = plan([WHOLE, PUBLISHED], (2.0,)).stages()
+    stages = plan([WHOLE, PUBLISHED], (120.0,)).stages()
     trained = [(stage["student"], stage.get("lr")) for stage in stages if stage["command"] == "distill"]
     assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", None)], "the best keeps its own rate"
 
 
 def test_weights_of_four_bits_are_trained_and_exported_as_such() -> None:
-    rounds = plan([replace(PUBLISHED, weights="int4"), replace(CUT, weights="int4")], (2.0,))
+    rounds = plan([replace(PUBLISHED, weights="int4"), replace(CUT, weights="int4")], (120.0,))
     for of in (plan([ROUNDED]), rounds):
         stages = list(of.stages())
         assert {one.get("weight-format") for one in stages if one["command"] in ("distill", "export")} == {"int4"}
@@ -213,7 +213,7 @@ def test_a_model_with_all_of_the_teachers_layers_is_said_to_be_no_faster() -> No
 
 @pytest.mark.parametrize("keep_index", [False, True])
 def test_dev_chooses_and_test_proves_what_is_deployed(keep_index: bool) -> None:
-    stages = list(plan([CUT, CUT], (1.0,), keep_index=keep_index).stages())
+    stages = list(plan([CUT, CUT], (60.0,), keep_index=keep_index).stages())
     *trials, proof = [stage for stage in stages if stage["command"] == "eval-search"]
     assert {stage["part"] for stage in trials} == {"dev"}
     assert not any("runtime" in stage or "stored" in stage for stage in trials)
@@ -246,7 +246,7 @@ def test_any_file_name_survives(name: str) -> None:
 
 
 def test_the_plan_in_words() -> None:
-    lines = told(plan([PUBLISHED, CUT], (2.0,)))
+    lines = told(plan([PUBLISHED, CUT], (120.0,)))
     assert lines[0] == "60 s: encode all texts with the teacher"
     assert lines[1] == "4 min: train 2 candidates, 2 min each, and keep the better one"
     assert lines[-2:] == [
@@ -259,7 +259,7 @@ def test_the_plan_in_words() -> None:
 
 @pytest.mark.parametrize(("count", "kept"), [(2, "the better one"), (3, "the best one"), (4, "the better half")])
 def test_what_a_round_keeps_is_told(count: int, kept: str) -> None:
-    rounds = (1.0,) if count < 4 else (1.0, 1.0)
+    rounds = (60.0,) if count < 4 else (60.0, 60.0)
     assert told(plan([CUT] * count, rounds))[1].endswith(f"and keep {kept}")
 
 
