@@ -26,7 +26,7 @@ from sentcompress.exporting import graph_formats, verification
 from sentcompress.exporting.card import LONGEST_NOTES
 from sentcompress.exporting.onnx import INT8_FILE
 from sentcompress.exporting.verification import encoder_vectors
-from sentcompress.models import int4
+from sentcompress.models import weight_formats
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.int4 import RoundedWeights
 from sentcompress.models.layout import save_encoder
@@ -516,7 +516,7 @@ def test_weights_beyond_float16_are_not_exported_as_such(work: WorkDirectory, en
 def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
     work: WorkDirectory, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int4, "FEWEST", 1)
+    monkeypatch.setattr(weight_formats, "FEWEST", 1)
     with work.build(Request("students", "rounded", "distill", {"method": "mse", "weight_format": "int4"}, {})) as build:
         with RoundedWeights(encoder).in_place():
             save_encoder(encoder, build.path / "model")

@@ -30,7 +30,7 @@ from sentcompress.methods.ibkd import IBKD, IBKDFinetune
 from sentcompress.methods.mse import MSE
 from sentcompress.methods.simcse import SimCSE
 from sentcompress.methods.simtde import SimTDE
-from sentcompress.models import int4
+from sentcompress.models import int4, weight_formats
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.text_settings import TextSettings
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -360,8 +360,9 @@ def test_the_running_mean_is_what_is_scored_and_kept(tmp_path: Path) -> None:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of 4 bits are possible for small matrices, too."""
-    monkeypatch.setattr(int4, "BLOCK", 4)
-    monkeypatch.setattr(int4, "FEWEST", 1)
+    for module in (int4, weight_formats):
+        monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(weight_formats, "FEWEST", 1)
 
 
 @pytest.mark.parametrize("own", [{"ema": 0.9}, {"weight_format": "int4"}], ids=["mean", "rounded"])
