@@ -8,7 +8,7 @@ from typing import Any
 
 from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import read_evaluation
-from sentcompress.evaluation.score import COMPARE, MODEL, Interval, Score
+from sentcompress.evaluation.score import COMPARE, MODEL, Interval, first_score
 from sentcompress.evaluation.search_verdict import FEW_PASSAGES, expectation_of
 from sentcompress.numeric import between
 from sentcompress.quantities import counted, told_bytes
@@ -109,14 +109,16 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
     if search.models[MODEL]["reference"] != export.reference:
         return None
     stored = search.facts["protocol"].get("stored")
-    fidelity, shared, first = (_score(search.scores, one) for one in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND))
+    fidelity, shared, first = (
+        first_score(search.scores, metric) for metric in (SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND)
+    )
     teacher = search.models[COMPARE]
-    judged = _score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
-    graph = {path: size for path, size in export.facts["bytes"].items() if "int8" in path}
+    judged = first_score(read_evaluation(made["eval-retrieval"]).scores, NDCG) if "eval-retrieval" in made else None
+    graph, graph_bytes = int8_graph(export.facts)
     cautions = [*search.facts["verdict"]["cautions"], *_unimproved(made.get("distill"))]
     return Achieved(
         export=str(export.path),
-        bytes=next(iter(graph.values()), sum(export.facts["bytes"].values())),
+        bytes=graph_bytes if graph else sum(export.facts["bytes"].values()),
         teacher_bytes=int(teacher["weight_bytes"]),
         vector_bytes=int(stored["bytes"]) if stored else 4 * int(teacher["dimension"]),
         teacher_vector_bytes=4 * int(teacher["dimension"]),
@@ -127,7 +129,7 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         judged=judged.kept if judged else None,
         shared=shared.value if shared else float("nan"),
         first_found=first.value if first else float("nan"),
-        graph=str(export.path / next(iter(graph))) if graph else "",
+        graph=str(export.path / graph) if graph else "",
         keep_index=bool(search.facts["keep_index"]),
         expected=expectation_of(search.facts["verdict"]["level"]) if search.facts["passages"] >= FEW_PASSAGES else "",
         cautions=tuple(cautions),
@@ -139,9 +141,9 @@ def _unimproved(student: Artifact | None) -> Iterator[str]:
         yield "the last training did not improve the model, so it is the one that this training started from"
 
 
-def _score(scores: Any, metric: str) -> Score | None:
-    """The model's first score of a metric, which is that of the whole data set, or of exact search."""
-    return next((score for score in scores if score.role == MODEL and score.metric == metric), None)
+def int8_graph(facts: Mapping[str, Any]) -> tuple[str, int]:
+    """The path of the int8 graph in an export, from its facts, and its bytes; an empty path and 0 if it has none."""
+    return next(((path, size) for path, size in facts["bytes"].items() if "int8" in path), ("", 0))
 
 
 def faster(bench: Artifact) -> float | None:

@@ -261,6 +261,11 @@ def select(
     return [score for score in scores if all(getattr(score, name) == value for name, value in asked.items())]
 
 
+def first_score(scores: Iterable[Score], metric: str, role: str = MODEL) -> Score | None:
+    """The first score of a metric, which is that of the whole data set, or of exact search; None if there is none."""
+    return next(iter(select(scores, metric, role=role)), None)
+
+
 def value_of(scores: Iterable[Score], metric: str, data: str | None = None, part: str = "", role: str = MODEL) -> float:
     """The value of the first score that matches; `data=None` matches any data set.
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.shapes import graph_overhead
-from sentcompress.compression.verdict import faster
+from sentcompress.compression.verdict import faster, int8_graph
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
-from sentcompress.evaluation.score import MODEL, Score
+from sentcompress.evaluation.score import MODEL, Score, first_score
 from sentcompress.models.weight_formats import INT8, WEIGHT_BYTES
 from sentcompress.published import PUBLISHED
 from sentcompress.reporting.compressions import Compression
@@ -63,9 +63,9 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         made, maker = makers.get(str(facts["reference"]), ({}, None))
         command, name = str(made.get("command", "")), str(made.get("name", search["model"]))
         known = maker.facts if maker else {}
-        score = first_score(evaluation, SEARCH_FIDELITY)
+        score = first_score(evaluation.scores, SEARCH_FIDELITY)
         if score is not None:
-            exported = int8_bytes(known) if command == "export" else None
+            exported = int8_graph(known)[1] if command == "export" else 0
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
             weights = str(made.get("weight-format", INT8))
             known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weights == INT8 else 0
@@ -99,13 +99,3 @@ def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> st
         parts = zip(facts["models"], facts["shares"], strict=True)
         return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
     return f"int8 graph of {stage['model']}" if command == "export" else "not trained"
-
-
-def int8_bytes(facts: Mapping[str, Any]) -> int | None:
-    """The size of the int8 graph of an export, from its facts; None if it has none."""
-    return next((bytes_ for path, bytes_ in facts["bytes"].items() if "int8" in path), None)
-
-
-def first_score(evaluation: Evaluation, metric: str, role: str = MODEL) -> Score | None:
-    """The first score of a metric, which is that of the whole data set, or of exact search; None if there is none."""
-    return next((score for score in evaluation.scores if score.role == role and score.metric == metric), None)

@@ -10,10 +10,10 @@ from typing import Any
 
 from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_FIDELITY, SPEED
 from sentcompress.evaluation.results import Evaluation, read_evaluation
-from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
+from sentcompress.evaluation.score import COMPARE, MODEL, Score, first_score, select
 from sentcompress.evaluation.search_verdict import LOG
 from sentcompress.numeric import between, gain, number, share, size
-from sentcompress.reporting.candidates import Tried, first_score, int8_bytes, tried_models
+from sentcompress.reporting.candidates import Tried, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
 from sentcompress.reporting.compressions import Compression
 from sentcompress.reporting.drawing import MARKERS, SERIES
@@ -63,7 +63,7 @@ def result_table(evidence: Evidence, compression: Compression) -> Table:
     achieved, exported = compression.achieved, list(tried_models(compression))[-1]
     other = evidence.shown(exported.evaluation.models[COMPARE])
     measured = [result for command in ("bench", "eval-retrieval") if (result := compression.last(command))]
-    graph = "int8 graph" if int8_bytes(_facts(compression, "export")) else "weights"
+    graph = "int8 graph" if achieved.graph else "weights"
     rows = [
         [
             "size of the model",
@@ -134,7 +134,7 @@ def _judged(compression: Compression) -> Iterator[list[str]]:
     if found is None:
         return
     evaluation = read_evaluation(found)
-    ours, theirs = (first_score(evaluation, NDCG, role) for role in (MODEL, COMPARE))
+    ours, theirs = (first_score(evaluation.scores, NDCG, role) for role in (MODEL, COMPARE))
     if ours and theirs:
         kept = f"{share(ours.kept)} kept" if ours.kept is not None else ""
         cells = [_with(score.value, score.interval) for score in (theirs, ours)]
