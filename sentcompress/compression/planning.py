@@ -18,7 +18,8 @@ from sentcompress.compression.budget import (
     TooShortError,
     share_out,
 )
-from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents, told_documents
+from sentcompress.compression.plan_words import told_documents
+from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set

@@ -14,12 +14,10 @@ from typing import Any
 from sentcompress.commands.distill import OF_PUBLISHED
 from sentcompress.compression.budget import LEAST_BENCHED, Budget, better_half
 from sentcompress.compression.plan_file import PlanFile
-from sentcompress.compression.shapes import Candidate, told_shapes
-from sentcompress.corpora.delimited import listed
+from sentcompress.compression.shapes import Candidate
 from sentcompress.corpora.documents_artifact import DEV, TEST
-from sentcompress.corpora.text_files import told_skipped
 from sentcompress.models.weight_formats import INT8
-from sentcompress.quantities import counted, told_bytes, told_time
+from sentcompress.quantities import counted, told_bytes
 
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
@@ -33,16 +31,11 @@ TRAINING: Mapping[str, Any] = {
 }
 # What the export is measured in: the graph whose bytes are limited. Its speed is compared with that of torch.
 RUNTIME, TORCH = "onnx-int8", "float32"
-# What is kept of so few candidates.
-KEPT = {2: "better one", 3: "best one"}
 # Sentences that a candidate encodes one at a time, to learn its latency.
 TIMED_SINGLY = 20
 # Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
 # knew of other texts.
 MIX = (0.75, 0.25)
-FASTER = (
-    "The model computes as much as the teacher; `prefer` speed asks for one that computes half as much, and loses more"
-)
 # Of the words to train on, the share of general text.
 GENERAL = 0.25
 
@@ -72,18 +65,20 @@ class Documents:
 
     def split_stage(self, name: str, seed: int) -> dict[str, Any]:
         """The stage that reads them, a table of the recipe."""
-        split: dict[str, Any] = {"command": "split-documents", "inputs": list(self.inputs), "name": name}
-        if self.queries:
-            split["queries"] = list(self.queries)
-        if self.columns:
-            split["column"] = list(self.columns)
-        if self.id_column:
-            split["id-column"] = self.id_column
-        if self.skip_bad:
-            split["skip-bad"] = True
-        if self.text_as:
-            split["text-as"] = self.text_as
-        return {**split, "seed": seed}
+        given = {
+            "queries": list(self.queries),
+            "column": list(self.columns),
+            "id-column": self.id_column,
+            "skip-bad": self.skip_bad,
+            "text-as": self.text_as,
+        }
+        return {
+            "command": "split-documents",
+            "inputs": list(self.inputs),
+            "name": name,
+            **{option: value for option, value in given.items() if value},
+            "seed": seed,
+        }
 
     def training_texts(self, own: str) -> dict[str, Any]:
         """The options of `augment` for the texts to train on; `own` names those of the documents."""
@@ -127,10 +122,10 @@ class CompressionPlan:
     def computes_all(self) -> bool:
         """Whether the model computes as much as the teacher."""
         first = self.candidates[0]
-        return first.untrained or (first.whole and "feed-forward" not in first.options)
+        return first.untrained or first.has_whole_layers
 
     @property
-    def weights(self) -> dict[str, str]:
+    def weight_option(self) -> dict[str, str]:
         """The option of `distill` and `export` that says how weights are stored, the same for all candidates."""
         stored = self.candidates[0].weights
         return {} if stored == INT8 else {"weight-format": stored}
@@ -174,7 +169,7 @@ class CompressionPlan:
         start, last = starts[0], f"{self.name}-last"
         yield self._distill(start, self.budget.last, last)
         first = self.candidates[0]
-        if self.weights or (not self.budget.rounds and (first.options or not first.published)):
+        if self.weight_option or (not self.budget.rounds and (first.options or not first.published)):
             # An average of rounded weights is not rounded, or its start is no model that could be averaged with it.
             return last
         # If the last training kept its start, this is the same model, whose vectors are then in the cache.
@@ -220,7 +215,7 @@ class CompressionPlan:
             "dev-passages": self.budget.dev_passages,
             **({"keep-index": True} if self.keep_index else {}),
             **TRAINING,
-            **self.weights,
+            **self.weight_option,
             **_at_most(seconds),
             "seed": self.seed,
             "set": dict(OBJECTIVE),
@@ -242,7 +237,7 @@ class CompressionPlan:
                 "max-passages": self.budget.passages,
                 "name": name,
             }
-        exported = {"command": "export", "model": best, "float16": True, **self.weights, **stored}
+        exported = {"command": "export", "model": best, "float16": True, **self.weight_option, **stored}
         yield {**exported, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
         # As it is deployed, on queries that nothing was chosen with.
@@ -272,8 +267,7 @@ def _at_most(seconds: float) -> dict[str, Any]:
 
 def _options_of(candidate: Candidate) -> dict[str, Any]:
     """The options of `distill` for a candidate."""
-    unchanged = candidate.whole and "feed-forward" not in candidate.options
-    rate = WHOLE_RATE if unchanged else GOOD_RATE if candidate.is_good else RATE
+    rate = WHOLE_RATE if candidate.has_whole_layers else GOOD_RATE if candidate.is_good else RATE
     return {"student": candidate.student, "method": "simtde", **candidate.options, "lr": rate}
 
 
@@ -293,86 +287,6 @@ def written_recipe(plan: CompressionPlan, made: PlanFile) -> str:
     for stage in made.stages or ():
         lines += ["", "[[stage]]", *(f"{key} = {_value(value)}" for key, value in stage.items())]
     return "\n".join(lines) + "\n"
-
-
-def told(plan: CompressionPlan) -> list[str]:
-    """The plan in words, one line each."""
-    return [plan.read, *_told_steps(plan)] if plan.read else _told_steps(plan)
-
-
-def told_documents(facts: Mapping[str, Any]) -> str:
-    """The contents of an artifact of kind `documents` in words: the first line of a plan."""
-    held_out = f"{facts['held_out_documents']:,} {facts['held_out_by']}s"
-    queries = f"{facts['queries']:,} queries made from them"
-    if facts["logged_queries"]:
-        queries = f"{facts['queries']:,} queries (made from them, and your own)"
-        held_out += f" and {facts['held_out_logged_queries']:,} of your {facts['logged_queries']:,} queries"
-    columns = ""
-    if facts.get("columns"):
-        columns = f" (each text in the columns {listed(facts['columns'])}; choose with `column`)"
-    skipped = facts.get("skipped", {}).get("bad_lines", 0)
-    bad = f"; {told_skipped(skipped)}" if skipped else ""
-    return (
-        f"Read {facts['documents']:,} documents{columns}: {facts['passages']:,} passages, {facts['titles']:,} titles "
-        f"and {queries} to train on; {held_out} are held out for measuring{bad}"
-    )
-
-
-def _told_steps(plan: CompressionPlan) -> list[str]:
-    budget = plan.budget
-    judged = f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"
-    beyond = [judged] if budget.judged else []
-    if plan.untrained:
-        longer = ["This is more than the time asked for, and cannot be shortened."]
-        return [
-            "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
-            FASTER,
-            _told_measuring(plan),
-            *(longer if budget.measuring > budget.seconds else []),
-            *beyond,
-        ]
-    lines = [f"{told_time(budget.embedding)}: encode {_texts(plan)} with the teacher"]
-    count = len(plan.candidates)
-    for seconds in budget.rounds:
-        lines.append(
-            f"{told_time(seconds * count)}: train {count} candidates, {told_time(seconds)} each, and keep the "
-            f"{KEPT.get(count, 'better half')}"
-        )
-        count = better_half(count)
-    lines += [
-        f"{told_time(budget.last)}: train {'the best candidate' if budget.rounds else 'the model'}",
-        _told_measuring(plan),
-        *beyond,
-    ]
-    if budget.tight:
-        lines.append(
-            f"The time is short at this machine's current speed: search results are compared among only "
-            f"{budget.passages:,} passages, which makes the search fidelity look higher than among more"
-        )
-    if budget.rounds:
-        lines.append(f"Candidates: {told_shapes(plan.candidates)}")
-    else:
-        lines.append(f"The model: {told_shapes(plan.candidates[:1])}")
-        if others := plan.candidates[1:]:
-            lines.append(f"With more time, it would be compared with {told_shapes(others)}")
-    if plan.computes_all:
-        lines.append(FASTER)
-    if any("vocabulary" in one.options for one in (plan.candidates if budget.rounds else plan.candidates[:1])):
-        lines.append("A model whose vocabulary is cut to your documents loses more on other text")
-    return lines
-
-
-def _told_measuring(plan: CompressionPlan) -> str:
-    stored = "" if plan.keep_index else "choose how vectors are stored, "
-    return (
-        f"{told_time(plan.budget.measuring)}: compare search results with the teacher's, {stored}export, measure speed"
-    )
-
-
-def _texts(plan: CompressionPlan) -> str:
-    texts = f"a sample of {plan.budget.texts:,} texts" if plan.budget.texts else "all texts"
-    general = " and ".join(plan.documents.general)
-    return f"{texts}, a quarter of the words from {general}," if general else texts
 
 
 def _value(value: Any) -> str:

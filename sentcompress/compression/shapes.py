@@ -77,6 +77,11 @@ class Candidate:
         return self.published or self.whole
 
     @property
+    def has_whole_layers(self) -> bool:
+        """Whether it has all layers of the teacher, with all of their neurons: it only lacks rare tokens."""
+        return self.whole and "feed-forward" not in self.options
+
+    @property
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
         parts = told_sizes({name.replace("-", "_"): value for name, value in self.options.items()})

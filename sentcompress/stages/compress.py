@@ -19,8 +19,9 @@ from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
+from sentcompress.compression.plan_words import told
 from sentcompress.compression.planning import absolute, make_plan
-from sentcompress.compression.recipe import told, written_recipe
+from sentcompress.compression.recipe import written_recipe
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.inputs import check_columns
