@@ -6,5 +6,6 @@
 - `scan`: reads the documents once and keeps their passages in a temporary file.
 - `holdout`: which documents and passages are held out, by hashes.
 - `querylog`: the user's own queries.
+- `search_collection`: the texts that `search` goes through.
 - `writing`: the training texts, the held-out collection and its queries.
 """

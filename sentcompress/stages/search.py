@@ -13,13 +13,10 @@ from typing import Any
 from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
 from sentcompress.commands.spelling import words
-from sentcompress.corpora.byte_streams import as_source, without_compression
-from sentcompress.corpora.document_files import FolderFiles, find_document_files
+from sentcompress.corpora.byte_streams import without_compression
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
-from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
 from sentcompress.corpora.markup import PAGES
-from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions
-from sentcompress.corpora.search_texts import documents_source
+from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.text_files import BadRecords, batches
 from sentcompress.corpora.text_store import TextStore, write_texts
 from sentcompress.encoding.embedder import Embedder, Vectors
@@ -35,8 +32,13 @@ from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
-from sentcompress.passages.cutting import passages_of
 from sentcompress.passages.querylog import read_log
+from sentcompress.passages.search_collection import (
+    Collection,
+    CollectionOptions,
+    collection_at,
+    collection_of_documents,
+)
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, name_part, read_request
@@ -45,7 +47,6 @@ from sentcompress.store.atomic import beside
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
-UNREAD_HINT = "leave out `column`, `id_column`, `passages` and `skip_bad`, or name another `collection`"
 # Texts encoded at a time.
 CHUNK = 1000
 # Hexadecimal digits that tell collections, or models, of the same name apart.
@@ -137,81 +138,24 @@ def _queries(params: Params, reporter: Reporter) -> list[str]:
     return distinct
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """How texts are read: the columns, whether rows are cut into passages, whether unreadable lines are skipped."""
-
-    column: tuple[str, ...] = ()
-    passages: bool = False
-    skip_bad: bool = False
-    id_column: str | None = None
-
-
-@dataclass(frozen=True)
-class _Collection:
-    """The documents: the name that was given or chosen, the input of a request, the texts, and how they are read.
-
-    Attributes:
-        unread: the files of a folder that are not read, in words; empty if there are none.
-        whole: whether long texts are not cut into passages, but could be.
-    """
-
-    name: str
-    reference: str
-    digest: str
-    texts: IdentifiedTexts
-    reading: _Reading = _Reading()
-    unread: str = ""
-    whole: bool = False
-
-
-def _collection(params: Params, work: WorkDirectory) -> _Collection:
+def _collection(params: Params, work: WorkDirectory) -> Collection:
+    """The named collection; by default that of the newest index, unless there are newer documents."""
     name = params.collection
-    reading = _Reading(params.column, params.passages, params.skip_bad, params.id_column)
+    reading = CollectionOptions(params.column, params.passages, params.skip_bad, params.id_column)
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if reading == _Reading():
+        if reading == CollectionOptions():
             read = index.facts["reading"]
-            reading = _Reading(**{**read, "column": tuple(read["column"] or ())})
+            reading = CollectionOptions(**{**read, "column": tuple(read["column"] or ())})
     kind, _, own = (name or "").partition("/")
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
             f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"
         )
     if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
-        source = documents_source(work, own or None, None)
-        (reference, digest), *_ = source.inputs.items()
-        if reading != _Reading():
-            raise InputError(f"{reference} is made of passages, which are searched whole", UNREAD_HINT)
-        return _Collection(reference, reference, digest, identified_texts(as_source(source.corpus)))
-    path = Path(name)
-    found = find_document_files(path, work.path) if path.is_dir() else None
-    texts = _texts_at(path, found, reading)
-    return _Collection(
-        str(path.resolve()),
-        f"file:{Path(texts.name).resolve()}",
-        texts.digest(),
-        texts,
-        reading,
-        found.unread(path) if found else "",
-        whole=not (found or _is_cut(path, reading)),
-    )
-
-
-def _texts_at(path: Path, found: FolderFiles | None, reading: _Reading) -> IdentifiedTexts:
-    """The passages of a folder's documents or of a file of markup; the texts of any other file or of a collection."""
-    options = ReadOptions(columns=reading.column, id_column=reading.id_column)
-    if found:
-        if reading.passages:
-            refuse_passages(path, found)
-        return texts_of_folder(path, found, options, passages_of, reading.skip_bad)
-    return identified_texts(as_source(path), options, passages_of if _is_cut(path, reading) else None, reading.skip_bad)
-
-
-def _is_cut(path: Path, reading: _Reading) -> bool:
-    """Whether the texts of a file are cut into passages."""
-    return reading.passages or as_source(path).extension in PAGES
+        return collection_of_documents(work, own or None, reading)
+    return collection_at(Path(name), reading, work)
 
 
 class _WarningsOnly(Reporter):
@@ -228,7 +172,7 @@ class _Search:
         self,
         params: Params,
         work: WorkDirectory,
-        collection: _Collection,
+        collection: Collection,
         sides: Sides,
         name: str | None,
         reporter: Reporter,
@@ -281,7 +225,7 @@ class _Search:
     def _opened(self, source: EmbedderSource) -> Embedder:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
-    def _name(self, work: WorkDirectory, collection: _Collection) -> str:
+    def _name(self, work: WorkDirectory, collection: Collection) -> str:
         """COLLECTION-MODEL with the options, and digests of what another index of that name has of the same name.
 
         The other index may be unfinished: a search that was interrupted resumes it, and another one may be building it.
@@ -309,7 +253,7 @@ class _Search:
                 return name
             marks |= {what: [hashlib.sha256(own[what].encode()).hexdigest()[:DIGITS]] for what in others}
 
-    def _indexed(self, work: WorkDirectory, collection: _Collection, model: str | None) -> Artifact:
+    def _indexed(self, work: WorkDirectory, collection: Collection, model: str | None) -> Artifact:
         """The index; under another name if another search takes the first one for another collection or model."""
         while True:
             name = self._name(work, collection)
@@ -322,11 +266,11 @@ class _Search:
                 if may_take():
                     raise
 
-    def _has_name(self, name: str, work: WorkDirectory, collection: _Collection) -> bool:
+    def _has_name(self, name: str, work: WorkDirectory, collection: Collection) -> bool:
         """Whether this is still the name of the index."""
         return self._name(work, collection) == name
 
-    def _request(self, name: str, collection: _Collection, model: str | None) -> Request:
+    def _request(self, name: str, collection: Collection, model: str | None) -> Request:
         params, reading = self._params, collection.reading
         return Request(
             KIND,
@@ -337,7 +281,7 @@ class _Search:
             tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )
 
-    def _built(self, collection: _Collection, build: Build) -> Artifact:
+    def _built(self, collection: Collection, build: Build) -> Artifact:
         if not build.has(TEXTS):  # otherwise from an interrupted run, as are VECTORS
             self._read(collection, build)
         texts = TextStore(build.path / TEXTS)
@@ -364,7 +308,7 @@ class _Search:
             }
         )
 
-    def _read(self, collection: _Collection, build: Build) -> None:
+    def _read(self, collection: Collection, build: Build) -> None:
         """Write the documents with text."""
         if collection.unread:
             self._reporter.note(collection.unread)
