@@ -254,7 +254,7 @@ class _Measuring:
 
 
 def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float) -> _Measuring:
-    """What can be measured.
+    """What can be measured, and how long it takes.
 
     Every model encodes a passage once: its vector is cached. The teacher encodes the passages of the quantizer's
     search, first those that checkpoints are scored on, and of the search of the export only those of other held-out
@@ -262,19 +262,11 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     quantizer the others, and the texts to fit on. Many of both are the same, since training passages fill up the
     collection. The export is searched by its graph. The score of a start is part of the training time.
     """
-    trials = _trials(candidates) if candidates > 1 else 0
     student = load.student_cost if candidates else 1.0  # the teacher itself
     each, passage = load.exact_seconds_per_text, load.exact_seconds_per_passage
-    allowed = int(SEARCHES * seconds / ((1.5 + student * (0.5 + GRAPH_COST)) * passage))
-    passages = min(max(allowed, FEWEST_SEARCHED), MOST_SEARCHED)
-    if ease < 1:  # of a small collection, all passages are searched
-        passages = int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
-    raced = candidates if candidates > 1 else 0
-    # The teacher and the export in torch, and the graph of the export.
-    sentence = PASSES * (1 + 2 * student) * each
-    benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / sentence)))
-    timed = min(benched, load.texts) * sentence
-    timed = _between(min(timed, BENCH * seconds), timed, ease)
+    passages = _passages(seconds, load, student, ease)
+    benched, timed = _benchmark(seconds, load, student, ease)
+    trials, raced = _trials(candidates), candidates if candidates > 1 else 0
     # Each candidate's speed beside the teacher's.
     racing = raced * min(RACE * seconds, LEAST_BENCHED * PASSES * (1 + student) * each)
     # Of fewer passages, number formats are fitted badly.
@@ -292,8 +284,31 @@ def _measuring(seconds: float, load: EmbeddingLoad, candidates: int, ease: float
     first = scored * passage
     compared, last = (compared + first, last) if trials else (compared, last + first)
     return _Measuring(
-        passages, sample, benched, max(timed, BENCH * seconds), STAGE * FIRST_STAGES + compared + last, last
+        passages=passages,
+        sample=sample,
+        benched=benched,
+        benching=max(timed, BENCH * seconds),
+        seconds=STAGE * FIRST_STAGES + compared + last,
+        afterwards=last,
     )
+
+
+def _passages(seconds: float, load: EmbeddingLoad, student: float, ease: float) -> int:
+    """How many passages searches are among; a collection can have fewer."""
+    each = (1.5 + student * (0.5 + GRAPH_COST)) * load.exact_seconds_per_passage
+    passages = min(max(int(SEARCHES * seconds / each), FEWEST_SEARCHED), MOST_SEARCHED)
+    if ease == 1:
+        return passages
+    return int(_between(TIGHT_PASSAGES, min(passages, max(load.searched, TIGHT_PASSAGES)), ease))
+
+
+def _benchmark(seconds: float, load: EmbeddingLoad, student: float, ease: float) -> tuple[int, float]:
+    """How many sentences the benchmark of the export has, and the seconds that it takes."""
+    # The teacher and the export in torch, and the graph of the export.
+    each = PASSES * (1 + 2 * student) * load.exact_seconds_per_text
+    benched = min(BENCHED, max(LEAST_BENCHED, int(BENCH * seconds / each)))
+    timed = min(benched, load.texts) * each
+    return benched, _between(min(timed, BENCH * seconds), timed, ease)
 
 
 def _own(searched: int, load: EmbeddingLoad) -> float:

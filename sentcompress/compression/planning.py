@@ -25,6 +25,7 @@ from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import WITH_LAYERS
 from sentcompress.models.model_files import read_config, transformer_folder
@@ -64,30 +65,10 @@ def make_plan(
         found = find_model(work, params.teacher)
         config = read_config(transformer_folder(found.source.path))
         encoder = found.load()
-    teacher = TeacherSize.of(
-        config,
-        encoder.dimension,
-        can_cut=config.get("model_type") in WITH_LAYERS,
-        can_factorise=is_factorisable(config),
-        can_trim=is_word_piece(encoder.tokenizer),
-    )
-    if teacher is None:
-        raise InputError(
-            f"the configuration of {found.label} does not name its layers and widths",
-            "compress needs a transformer as the teacher; other models can be distilled step by step",
-        )
+    teacher = _teacher_size(found.label, config, encoder)
     most = read_bytes(params.max_bytes)
     candidates = candidates_within(params, found, teacher, most)
-    documents = Documents(
-        inputs=[absolute(one) for one in params.inputs],
-        queries=[absolute(str(one)) for one in params.queries],
-        judged=absolute(str(params.judged)) if params.judged else None,
-        columns=list(params.column),
-        id_column=params.id_column,
-        skip_bad=params.skip_bad,
-        text_as=params.text_as,
-        general=[absolute(one) for one in params.general_text],
-    )
+    documents = _documents(params)
     artifact = split(documents.split_stage(name, params.seed))
     load = measured_workload(artifact, encoder, reporter, started)
     load = load.with_more(GENERAL) if documents.general else load
@@ -108,6 +89,36 @@ def make_plan(
         read=told_documents(artifact.facts),
     )
     return plan, found.digest
+
+
+def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> TeacherSize:
+    size = TeacherSize.of(
+        config,
+        encoder.dimension,
+        can_cut=config.get("model_type") in WITH_LAYERS,
+        can_factorise=is_factorisable(config),
+        can_trim=is_word_piece(encoder.tokenizer),
+    )
+    if size is None:
+        raise InputError(
+            f"the configuration of {label} does not name its layers and widths",
+            "compress needs a transformer as the teacher; other models can be distilled step by step",
+        )
+    return size
+
+
+def _documents(params: Params) -> Documents:
+    """The documents, by absolute paths, so that the recipe can be run from any folder."""
+    return Documents(
+        inputs=[absolute(one) for one in params.inputs],
+        queries=[absolute(str(one)) for one in params.queries],
+        judged=absolute(str(params.judged)) if params.judged else None,
+        columns=list(params.column),
+        id_column=params.id_column,
+        skip_bad=params.skip_bad,
+        text_as=params.text_as,
+        general=[absolute(one) for one in params.general_text],
+    )
 
 
 def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
