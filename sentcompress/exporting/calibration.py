@@ -82,38 +82,37 @@ def _rewrite(graph: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
 
 def _measure(model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Any]:
     """The range of each activation."""
-    distinct = list(dict.fromkeys(names))
-    if not distinct:
-        return {}
     random = np.random.default_rng(0)
-    seen: dict[str, list[Values]] = {name: [] for name in distinct}
+    seen: dict[str, list[Values]] = {name: [] for name in names}
     most = max(1, SAMPLE // len(tokens))
-    for found in watched(model, distinct, tokens, padding):
-        for name, values in zip(distinct, found, strict=True):
+    for found in watched(model, names, tokens, padding):
+        for name, values in found.items():
             flat = values.ravel()
             drawn = flat if len(flat) <= most else random.choice(flat, most, replace=False)
             seen[name].append(np.concatenate([drawn, [flat.min(), flat.max()]]).astype(np.float32))
     return {name: best_range(np.concatenate(parts)) for name, parts in seen.items()}
 
 
-def watched(model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int) -> Iterator[list[Values]]:
-    """The values that a graph computes under these names, for one text after another.
-
-    Args:
-        names: at least one, each once: given none, onnxruntime would return every output.
-    """
+def watched(
+    model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int
+) -> Iterator[dict[str, Values]]:
+    """The values that a graph computes under these names, for one text after another; nothing if there are no names."""
     import onnx
 
+    distinct = list(dict.fromkeys(names))
+    if not distinct:  # then onnxruntime would return every output
+        return
     onnxruntime = require("onnxruntime")
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
-    copied.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
+    copied.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in distinct)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     with quiet():
         session = onnxruntime.InferenceSession(copied.SerializeToString(), options, providers=["CPUExecutionProvider"])
     for ids in tokens:
-        yield session.run(names, dict(zip(INPUTS, padded([ids], padding), strict=True)))
+        values = session.run(distinct, dict(zip(INPUTS, padded([ids], padding), strict=True)))
+        yield dict(zip(distinct, values, strict=True))
 
 
 def best_range(values: Values) -> tuple[float, float]:

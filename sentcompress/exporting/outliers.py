@@ -141,16 +141,12 @@ def _divide(graph: Any, products: Sequence[Product], divisors: Mapping[str, str]
 
 def _activations(model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Values]:
     """The values [N, K] of each activation, of the first texts."""
-    distinct = list(dict.fromkeys(names))
-    if not distinct:
-        return {}
-    seen: dict[str, list[Values]] = {name: [] for name in distinct}
+    seen: dict[str, list[Values]] = {name: [] for name in names}
     states = 0
-    for found in watched(model, distinct, tokens, padding):
-        rows = {name: values.reshape(-1, values.shape[-1]) for name, values in zip(distinct, found, strict=True)}
-        for name, values in rows.items():
-            seen[name].append(values)
-        states += max(len(values) for values in rows.values())
+    for found in watched(model, names, tokens, padding):
+        for name, values in found.items():
+            seen[name].append(values.reshape(-1, values.shape[-1]))
+        states += max(len(parts[-1]) for parts in seen.values())
         each = sum(values.nbytes for parts in seen.values() for values in parts) / states
         if states >= min(STATES, MEMORY / each):
             break

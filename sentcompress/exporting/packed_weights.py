@@ -92,12 +92,12 @@ class _Packing:
         else:
             whole, ends, axis = (columns // BLOCK, BLOCK, rows), (columns // BLOCK, 1, rows), 1
             codes, scales, zeros = codes.T, scales.T, zeros.T
-        codes_, zeros_ = (
-            self._unpacked(f"{name}_{what}", part, shape)
-            for what, part, shape in (("codes", codes, whole), ("zeros", zeros, ends))
-        )
+        unpacked = [
+            self._unpacked(f"{name}_codes", codes, whole),
+            self._unpacked(f"{name}_zeros", zeros, ends),
+        ]
         scale = self._node("Cast", [self._constant(f"{name}_scales", scales.reshape(ends))], to=TensorProto.FLOAT)
-        steps = self._node("Sub", [codes_, zeros_])
+        steps = self._node("Sub", unpacked)
         values = self._reshaped(self._node("Mul", [steps, scale]), codes.shape)
         if factors is not None:
             cast = self._node("Cast", [factors], to=TensorProto.FLOAT)
