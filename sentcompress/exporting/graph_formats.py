@@ -42,8 +42,11 @@ class Int8Graph(OnnxGraph):
     """The float32 graph quantised to int8.
 
     Args:
-        weights: how its weights are to be stored, int8 or int4; after `write`, how they are.
+        weights: how its weights are to be stored, int8 or int4.
         texts: texts to find the outliers of activations on.
+
+    Attributes:
+        stored: how its weights are stored, once it is written.
     """
 
     title = "ONNX int8"
@@ -52,11 +55,11 @@ class Int8Graph(OnnxGraph):
     file = INT8_FILE
 
     def __init__(self, weights: str = INT8, texts: Sequence[str] = BUILT_IN_SAMPLE) -> None:
-        self.weights, self.texts = weights, texts
+        self.weights, self.texts, self.stored = weights, texts, weights
 
     def write(self, encoder: Encoder, folder: Path) -> None:
         tokens = _tokens(encoder, self.texts)
-        self.weights = quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
+        self.stored = quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors

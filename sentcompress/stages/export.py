@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,30 @@ SAMPLE = 200
 CALIBRATION_TEXTS = 200
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """What an export is made from.
+
+    Attributes:
+        lineage: the ancestors of the model, itself first.
+        sentences: the table that the texts of the verification are taken from; None: built-in ones.
+        measured: measurements of the model, for its card.
+        documents_by: the model that encodes the documents of the router; None: there is no router.
+        weights: how the int8 graph is to store its weights.
+    """
+
+    model: NamedModel
+    lineage: Sequence[Artifact]
+    sentences: Artifact | None
+    measured: Sequence[Artifact]
+    quantizer: Artifact | None
+    sets: Sequence[StsSet]
+    calibration: NamedTexts | None
+    documents_by: NamedModel | None
+    notes: str
+    weights: str
+
+
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Export the model; the artifact's folder is the exported model.
 
@@ -58,69 +83,52 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """
     params.check()
     formats = find_formats(params.formats)
-    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    if model.reference.partition("/")[0] in KINDS:
-        work.get(*model.reference.split("/", 1)).require_contents()
-    sets = read_sts(params.sts, "test") if params.sts else []
-    lineage = ancestors(work, model.reference, model.digest)
-    sentences = _sentences(work, lineage)
-    measured = measurements_of(work, model, lineage)
-    quantizer = _quantizer(params, work, model)
-    used = [artifact for artifact in (sentences, quantizer) if artifact]
-    calibration = find_named_texts(work, params.calibrate) if params.calibrate else None
-    documents = _of_documents(params, work)
-    notes = read_notes(params.notes) if params.notes is not None else ""
-    weights = params.weight_format or weight_format_of(lineage) or INT8
-    request = _request(params, model, documents, sets, [*used, *measured], calibration, weights)
+    inputs = _find_inputs(params, work)
+    request = _request(params, inputs)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         _clear(build)  # from an interrupted run; rebuilding is faster than checking
         with _nothing_half_done(build), reporter.track("exporting", total=len(formats) + 1, unit="steps") as task:
-            encoder = model.load()
-            if encoder.token_weights is not None:
-                reporter.warn(
-                    "the model has token weights in a WordWeights module, which sentence-transformers and the ONNX "
-                    "graphs support, but not every server: see docs/weigh-tokens.md"
-                )
-            texts = verification.with_extremes(_sample(sentences), encoder)
-            calibrating = _calibrating(calibration) if calibration else []
-            graph = Int8Graph(weights, calibrating or texts)
-            if "int8" in formats:
-                formats["int8"] = graph
-            facts = _write(build, encoder, formats, task, float16=params.float16)
-            if "int8" in formats:
-                facts["graph_weights"] = graph.weights
-                if graph.weights != weights:
-                    reporter.warn(
-                        "the int8 graph stores its weights in int8: the rows of its matrices cannot be divided into "
-                        f"blocks of {BLOCK} weights, or are too few"
-                    )
-            if quantizer:
-                facts["vectors"] = _with_quantizer(build, quantizer)
-            if documents:
-                facts["router"] = _with_router(params, build, encoder, model, documents, texts)
-            if calibrating:
-                facts["int8"] = _calibrate(build, encoder, formats, calibrating, texts, reporter)
-                facts["bytes"] = _sizes(build, facts["bytes"])
-            facts |= _verify(params, build, encoder, formats, texts, sets, reporter)
-            task.advance()
-            teacher, found = teacher_of(model, lineage), evaluations_of(work, measured, lineage, reporter)
+            export = _Export(params, inputs, formats, build, reporter)
+            facts = export.write(task)
+            model, lineage = inputs.model, inputs.lineage
+            teacher = teacher_of(model, lineage)
             card = Card(
                 name=request.name,
-                encoder=encoder,
+                encoder=export.encoder,
                 facts=facts,
                 lineage=with_teachers(work, lineage),
                 teacher=teacher,
                 base=base_of(work, model, lineage),
-                measured=found,
+                measured=evaluations_of(work, inputs.measured, lineage, reporter),
                 license=params.license,
                 languages=params.language,
-                notes=notes,
+                notes=inputs.notes,
             )
             with build.write(CARD) as path:
                 path.write_text(card.render(), encoding="utf-8")
         return build.finish({**facts, "teacher": teacher, "model": model.label})
+
+
+def _find_inputs(params: Params, work: WorkDirectory) -> _Inputs:
+    model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    if model.reference.partition("/")[0] in KINDS:
+        work.get(*model.reference.split("/", 1)).require_contents()
+    sets = read_sts(params.sts, "test") if params.sts else []
+    lineage = ancestors(work, model.reference, model.digest)
+    return _Inputs(
+        model=model,
+        lineage=lineage,
+        sentences=_sentences(work, lineage),
+        measured=measurements_of(work, model, lineage),
+        quantizer=_quantizer(params, work, model),
+        sets=sets,
+        calibration=find_named_texts(work, params.calibrate) if params.calibrate else None,
+        documents_by=_documents_by(params, work),
+        notes=read_notes(params.notes) if params.notes is not None else "",
+        weights=params.weight_format or weight_format_of(lineage) or INT8,
+    )
 
 
 def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifact | None:
@@ -143,60 +151,124 @@ def _quantizer(params: Params, work: WorkDirectory, model: NamedModel) -> Artifa
     return found
 
 
-def _with_quantizer(build: Build, quantizer: Artifact) -> dict[str, Any]:
-    """Write the quantizer into the export; returns its facts for the card."""
-    with build.write(VECTORS) as folder:
-        Quantizer.load(quantizer.path / VECTORS).save(folder)
-    return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
-
-
-def _of_documents(params: Params, work: WorkDirectory) -> NamedModel | None:
-    """The model of the router's documents."""
+def _documents_by(params: Params, work: WorkDirectory) -> NamedModel | None:
+    """The model that encodes the documents of the router."""
     if params.router is None:
         return None
     return find_model(work, params.router, trust_remote_code=params.trust_remote_code)
 
 
-def _with_router(
-    params: Params, build: Build, encoder: Encoder, model: NamedModel, documents: NamedModel, texts: Sequence[str]
-) -> dict[str, Any]:
-    """Write the router into the export and verify it; returns its facts.
-
-    Raises:
-        InputError: if the vectors of the two models have different dimensions.
-        SentcompressError: if it fails verification.
-    """
-    of_documents = documents.load()
-    router.check_widths(encoder, of_documents, model.label, documents.label)
-    routes = {router.QUERY: encoder, router.DOCUMENT: of_documents}
-    own = {router.QUERY: texts, router.DOCUMENT: verification.with_extremes(texts, of_documents)}
-    with build.write(router.FOLDER) as folder:
-        router.write_router(routes, folder)
-        checked = router.verify_router(routes, own, folder, trust_remote_code=params.trust_remote_code)
-        size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
-    return {"documents": documents.label, "bytes": size, "checked": checked}
-
-
-def _request(
-    params: Params,
-    model: NamedModel,
-    documents: NamedModel | None,
-    sets: Sequence[StsSet],
-    used: Sequence[Artifact],
-    calibration: NamedTexts | None,
-    weights: str,
-) -> Request:
-    inputs = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
-    files = {path.resolve() for found in sets for subset in found.subsets for path in subset.files}
-    inputs |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
-    inputs |= calibration.inputs if calibration else {}
-    inputs |= {documents.reference: documents.digest} if documents else {}
-    told = {"model": model.reference, "sets": [found.name for found in sets], "weight_format": weights}
-    resolved = {**told, **packages_of(params.formats)}
-    chosen = {"router": typed_name(params.router, documents)} if documents else {}
+def _request(params: Params, inputs: _Inputs) -> Request:
+    model, documents_by = inputs.model, inputs.documents_by
+    used = [*filter(None, (inputs.sentences, inputs.quantizer)), *inputs.measured]
+    digests = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
+    files = {path.resolve() for found in inputs.sets for subset in found.subsets for path in subset.files}
+    digests |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
+    digests |= inputs.calibration.inputs if inputs.calibration else {}
+    digests |= {documents_by.reference: documents_by.digest} if documents_by else {}
+    resolved = {
+        "model": model.reference,
+        "sets": [found.name for found in inputs.sets],
+        "weight_format": inputs.weights,
+        **packages_of(params.formats),
+    }
+    chosen = {"router": typed_name(params.router, documents_by)} if documents_by else {}
     return Request.of(
-        params, params.name or model.slug, inputs, resolved, model=typed_name(params.model, model), **chosen
+        params, params.name or model.slug, digests, resolved, model=typed_name(params.model, model), **chosen
     )
+
+
+class _Export:
+    """The files of an export, but its card: written into a build, and verified."""
+
+    def __init__(
+        self, params: Params, inputs: _Inputs, formats: dict[str, Format], build: Build, reporter: Reporter
+    ) -> None:
+        self._params, self._inputs, self._formats = params, inputs, formats
+        self._build, self._reporter = build, reporter
+        self.encoder = inputs.model.load()
+        if self.encoder.token_weights is not None:
+            reporter.warn(
+                "the model has token weights in a WordWeights module, which sentence-transformers and the ONNX "
+                "graphs support, but not every server: see docs/weigh-tokens.md"
+            )
+        self._texts = verification.with_extremes(_sample(inputs.sentences), self.encoder)
+        self._calibrating = _calibrating(inputs.calibration) if inputs.calibration else []
+        self._graph = Int8Graph(inputs.weights, self._calibrating or self._texts)
+        if "int8" in formats:
+            formats["int8"] = self._graph
+
+    def write(self, task: Task) -> dict[str, Any]:
+        """Write all files and read them back; returns the facts."""
+        facts = _write(self._build, self.encoder, self._formats, task, float16=self._params.float16)
+        if "int8" in self._formats:
+            facts["graph_weights"] = self._graph_weights()
+        if self._inputs.quantizer:
+            facts["vectors"] = self._with_quantizer(self._inputs.quantizer)
+        if self._inputs.documents_by:
+            facts["router"] = self._with_router(self._inputs.documents_by)
+        if self._calibrating:
+            facts["int8"] = self._calibrate()
+            facts["bytes"] = _sizes(self._build, facts["bytes"])
+        facts |= self._verify()
+        task.advance()
+        return facts
+
+    def _graph_weights(self) -> str:
+        """How the int8 graph stores its weights."""
+        stored = self._graph.stored
+        if stored != self._graph.weights:
+            self._reporter.warn(
+                "the int8 graph stores its weights in int8: the rows of its matrices cannot be divided into "
+                f"blocks of {BLOCK} weights, or are too few"
+            )
+        return stored
+
+    def _with_quantizer(self, quantizer: Artifact) -> dict[str, Any]:
+        """Write the quantizer; returns its facts for the card."""
+        with self._build.write(VECTORS) as folder:
+            Quantizer.load(quantizer.path / VECTORS).save(folder)
+        return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
+
+    def _with_router(self, documents_by: NamedModel) -> dict[str, Any]:
+        """Write the router and verify it; returns its facts.
+
+        Raises:
+            InputError: if the vectors of the two models have different dimensions.
+            SentcompressError: if it fails verification.
+        """
+        of_documents = documents_by.load()
+        router.check_widths(self.encoder, of_documents, self._inputs.model.label, documents_by.label)
+        routes = {router.QUERY: self.encoder, router.DOCUMENT: of_documents}
+        own = {router.QUERY: self._texts, router.DOCUMENT: verification.with_extremes(self._texts, of_documents)}
+        with self._build.write(router.FOLDER) as folder:
+            router.write_router(routes, folder)
+            trusted = self._params.trust_remote_code
+            checked = router.verify_router(routes, own, folder, trust_remote_code=trusted)
+            size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+        return {"documents": documents_by.label, "bytes": size, "checked": checked}
+
+    def _calibrate(self) -> dict[str, Any]:
+        """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
+        vectors = verification.unit(verification.encoder_vectors(self.encoder, self._texts))
+        found = self._graph.calibrate(self.encoder, self._build.path, self._calibrating, self._texts, vectors)
+        cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())
+        self._reporter.note(f"int8: {found['quantisation']} quantisation (mean cosine: {cosines})")
+        return found
+
+    def _verify(self) -> dict[str, Any]:
+        """Read every format back and compare its vectors with the model's; returns this and its STS scores."""
+        encoder, folder, texts = self.encoder, self._build.path, self._texts
+        trusted = self._params.trust_remote_code
+        readers = {
+            name: verification.BoundedReader(one.open(encoder, folder, trust_remote_code=trusted), encoder.tokenize)
+            for name, one in self._formats.items()
+        }
+        checked = verification.verify_formats(encoder, texts, self._formats, readers, self._reporter)
+        if self._params.float16:
+            expected = verification.encoder_vectors(encoder, texts)
+            check_own_loader(folder, texts, expected, trust_remote_code=trusted)
+        return {"checked": checked, "sts": [_score(found, self._formats, readers) for found in self._inputs.sets]}
 
 
 def _sentences(work: WorkDirectory, lineage: Sequence[Artifact]) -> Artifact | None:
@@ -259,29 +331,6 @@ def _write(
     }
 
 
-def _verify(
-    params: Params,
-    build: Build,
-    encoder: Encoder,
-    formats: Mapping[str, Format],
-    texts: list[str],
-    sets: Sequence[StsSet],
-    reporter: Reporter,
-) -> dict[str, Any]:
-    """Read every format back and compare its vectors with the model's; returns this and its scores on the STS sets."""
-    readers = {
-        name: verification.BoundedReader(
-            one.open(encoder, build.path, trust_remote_code=params.trust_remote_code), encoder.tokenize
-        )
-        for name, one in formats.items()
-    }
-    checked = verification.verify_formats(encoder, texts, formats, readers, reporter)
-    if params.float16:
-        expected = verification.encoder_vectors(encoder, texts)
-        check_own_loader(build.path, texts, expected, trust_remote_code=params.trust_remote_code)
-    return {"checked": checked, "sts": [_score(found, formats, readers) for found in sets]}
-
-
 def _sizes(build: Build, files: Iterable[str]) -> dict[str, int]:
     return {file: (build.path / file).stat().st_size for file in files}
 
@@ -296,24 +345,6 @@ def _calibrating(calibration: NamedTexts) -> list[str]:
     if not texts:
         raise InputError("there are no texts to calibrate on", "`calibrate` takes files with one text per line")
     return list(texts)
-
-
-def _calibrate(
-    build: Build,
-    encoder: Encoder,
-    formats: Mapping[str, Format],
-    texts: Sequence[str],
-    held_out: Sequence[str],
-    reporter: Reporter,
-) -> dict[str, Any]:
-    """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
-    graph = formats["int8"]
-    assert isinstance(graph, Int8Graph)
-    vectors = verification.unit(verification.encoder_vectors(encoder, held_out))
-    found = graph.calibrate(encoder, build.path, texts, held_out, vectors)
-    cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())
-    reporter.note(f"int8: {found['quantisation']} quantisation (mean cosine: {cosines})")
-    return found
 
 
 def _files(folder: Path) -> list[str]:
