@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from sentcompress.models.model_files import read_config, whole_number
@@ -168,6 +169,10 @@ class TeacherSize:
         """The multiplications of all layers for each token, without those of attention among tokens."""
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
 
+    def neurons_left(self, share: float) -> int | None:
+        """This share of the neurons; None if it is all of them."""
+        return None if share == 1 else round(share * self.neurons)
+
     def tokens_within(self, most: int, neurons: int | None = None, weights: str = INT8) -> int | None:
         """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
 
@@ -240,7 +245,7 @@ def _of_published(most: int) -> list[Candidate]:
             continue
         size = _size_of_published(name)
         if not found and PUBLISHED[name].graph_bytes <= most:
-            return [_cut(size, name, published=True, size=PUBLISHED[name].graph_bytes)]
+            return [replace(_cut(size, name), bytes=PUBLISHED[name].graph_bytes, published=True)]
         if shape := _cut_of_published(size, name, most):
             found.append(shape)
             # A larger student that only lacks rare tokens is better than a smaller one. With fewer neurons too, it
@@ -253,10 +258,10 @@ def _of_published(most: int) -> list[Candidate]:
 def _cut_of_published(size: TeacherSize, name: str, most: int) -> Candidate | None:
     """A published student in 4 bits, as it is or with as many of its neurons as leave room for enough tokens."""
     for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
-        neurons = None if share == 1 else round(share * size.neurons)
+        neurons = size.neurons_left(share)
         tokens = size.tokens_within(most, neurons, INT4)
         if tokens is None or tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
-            return _cut(size, name, tokens=tokens, neurons=neurons, weights=INT4, published=True)
+            return replace(_cut(size, name, tokens=tokens, neurons=neurons, weights=INT4), published=True)
     return None
 
 
@@ -276,27 +281,26 @@ def smallest(teacher: TeacherSize) -> Candidate | None:
 
 def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
-    for layers in range(1, teacher.layers + 1) if teacher.can_cut else ():
-        for narrow in TOKEN_DIMS if teacher.can_factorise else TOKEN_DIMS[:1]:
-            token_dim = round(narrow * teacher.width) if narrow else None
-            for kept in VOCABULARIES if teacher.can_trim else VOCABULARIES[:1]:
-                tokens = None if kept == 1 else _rounded(kept * teacher.tokens)
-                if tokens and tokens >= teacher.tokens:
-                    continue  # a vocabulary so small that rounding made it larger
-                for share in NEURONS:
-                    neurons = None if share == 1 else round(share * teacher.neurons)
-                    yield (
-                        layers,
-                        _cut(
-                            teacher,
-                            f"teacher:{layers}",
-                            layers=layers,
-                            token_dim=token_dim,
-                            tokens=tokens,
-                            neurons=neurons,
-                            weights=weights,
-                        ),
-                    )
+    narrower = [None if share is None else round(share * teacher.width) for share in TOKEN_DIMS]
+    smaller = [_rounded(share * teacher.tokens) for share in VOCABULARIES if share < 1]
+    # Of a small vocabulary, rounding can make a larger one.
+    vocabularies = [None, *(tokens for tokens in smaller if tokens < teacher.tokens)]
+    for layers, token_dim, tokens, share in product(
+        range(1, teacher.layers + 1) if teacher.can_cut else (),
+        narrower if teacher.can_factorise else (None,),
+        vocabularies if teacher.can_trim else (None,),
+        NEURONS,
+    ):
+        shape = _cut(
+            teacher,
+            f"teacher:{layers}",
+            layers=layers,
+            token_dim=token_dim,
+            tokens=tokens,
+            neurons=teacher.neurons_left(share),
+            weights=weights,
+        )
+        yield layers, shape
 
 
 def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:
@@ -307,7 +311,7 @@ def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -
     """
     tried = [(INT8, 1.0, ENOUGH_FOR_INT8), *((teacher.smallest_weights, share, LEAST_VOCABULARY) for share in shares)]
     for weights, share, least in tried if teacher.can_cut else []:
-        neurons = None if share == 1 else round(share * teacher.neurons)
+        neurons = teacher.neurons_left(share)
         tokens = teacher.tokens_within(most, neurons, weights)
         if tokens is None or (teacher.can_trim and tokens >= least):
             shape = _cut(teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons, weights=weights)
@@ -324,8 +328,6 @@ def _cut(
     tokens: int | None = None,
     neurons: int | None = None,
     weights: str = INT8,
-    published: bool = False,
-    size: int | None = None,
 ) -> Candidate:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -333,9 +335,9 @@ def _cut(
         given["character-count"] = CHARACTER_COUNT
     if token_dim or neurons:
         given["start"] = "sentences"
-    size = size or model.graph_bytes(layers, token_dim, tokens, neurons, weights)
+    size = model.graph_bytes(layers, token_dim, tokens, neurons, weights)
     work = model.multiplications(layers, neurons)
-    return Candidate(student, size, given, multiplications=work, weights=weights, published=published)
+    return Candidate(student, size, given, multiplications=work, weights=weights)
 
 
 def _rounded(tokens: float) -> int:
