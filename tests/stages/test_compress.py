@@ -25,12 +25,14 @@ from sentcompress.compression import budget, planning
 from sentcompress.compression.budget import EmbeddingLoad
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.recipe import TRAINING
-from sentcompress.compression.shapes import TeacherSize
+from sentcompress.compression.shapes import TeacherSize, own_shape
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.turns import take_turns
+from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.progress import Reporter
+from sentcompress.quantities import read_bytes
 from sentcompress.signals import StoppedError
 from sentcompress.stages import average, bench, compress, export, split_documents
 from sentcompress.stages.compress import Params, run
@@ -79,6 +81,13 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
     return Params(**{**given, **changes})  # type: ignore[arg-type]
 
 
+def just_below(teacher: Path) -> str:
+    """A limit for the graph that a teacher with vectors of 32 dimensions does not fit into, but most of it does."""
+    size = TeacherSize.of(read_config(transformer_folder(teacher)), 32)
+    assert size is not None
+    return f"{own_shape(size, teacher.name).bytes - 1}B"
+
+
 def stopped(*_: object, **__: object) -> None:
     raise StoppedError(signal.SIGINT)
 
@@ -94,10 +103,10 @@ def as_far_as(function: str, params: Params, work: WorkDirectory) -> None:
 def test_documents_become_an_export_that_is_measured_and_a_second_run_is_fresh(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=4)
-    params = asked(documents, teacher, max_bytes="150kB", time="3s")
+    params = asked(documents, teacher, max_bytes=just_below(teacher), time="3s")
     result = run(params, work, Reporter())
     assert result.verdict is not None
-    assert result.verdict.bytes <= 1.2 * 150_000
+    assert result.verdict.bytes <= 1.2 * read_bytes(params.max_bytes)
     assert result.verdict.vector_bytes <= 16
     assert 0 < result.verdict.fidelity <= 100
     assert "instead of" in result.verdict.sentence
@@ -188,7 +197,8 @@ def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
     tmp_path: Path, documents: Path
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
-    params = asked(documents, make_tiny_model(tmp_path / "teacher", layers=3), max_bytes="120kB", dry_run=True)
+    teacher = make_tiny_model(tmp_path / "teacher", layers=3)
+    params = asked(documents, teacher, max_bytes=just_below(teacher), dry_run=True)
     finished = set()
     for time in ("1s", "1.1s"):
         with pytest.raises(UsageError, match="too short"):
@@ -218,7 +228,7 @@ def test_stopped_and_run_again_the_plan_goes_on_to_a_student_for_an_index_that_i
 ) -> None:
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=2)
-    params = asked(documents, teacher, max_bytes="81kB", vector_bytes=None, keep_index=True, time="2s")
+    params = asked(documents, teacher, max_bytes=just_below(teacher), vector_bytes=None, keep_index=True, time="2s")
     with monkeypatch.context() as patched:
         patched.setattr("sentcompress.stages.teacher_embed._Embedding.whole", stopped)
         with pytest.raises(StoppedError) as raised:
@@ -248,7 +258,7 @@ def test_time_that_the_encoding_did_not_need_goes_to_the_last_training(
     monkeypatch.setitem(TRAINING, "epochs", 2)  # type: ignore[index]
     work = WorkDirectory(tmp_path / "work")
     teacher = make_tiny_model(tmp_path / "teacher", layers=2)
-    params = asked(documents, teacher, max_bytes="81kB", time="10m")
+    params = asked(documents, teacher, max_bytes=just_below(teacher), time="10m")
 
     def minutes() -> float:
         plan = read_plan(work.path / "plans" / "docs.toml")
@@ -321,10 +331,10 @@ def test_budgets_that_cannot_be_met_name_what_would_do(tmp_path: Path, documents
     assert not run(asked(documents, teacher, max_bytes=least, dry_run=True, name="least"), work).verdict
     told = r"`time` 1s is too short: .* to read the documents and measure this speed, .* to encode [\d,]+ texts with"
     with pytest.raises(UsageError, match=told) as found:
-        run(asked(documents, teacher, max_bytes="120kB", time="1s"), work, Reporter())
+        run(asked(documents, teacher, max_bytes=just_below(teacher), time="1s"), work, Reporter())
     least = str(found.value.hint).removeprefix("allow `time` ")
     assert least == "1m", "no more than is needed"
-    assert not run(asked(documents, teacher, max_bytes="120kB", time=least, dry_run=True), work).verdict
+    assert not run(asked(documents, teacher, max_bytes=just_below(teacher), time=least, dry_run=True), work).verdict
     with pytest.raises(UsageError, match=r"`time` must be a time, such as 30m"):
         run(asked(documents, teacher, time="soon"), work, Reporter())
 
@@ -406,7 +416,7 @@ def test_other_documents_are_planned_for_again(tmp_path: Path, documents: Path) 
 
 def test_another_teacher_in_the_same_folder_is_planned_for_again(tmp_path: Path, documents: Path) -> None:
     work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "teacher", layers=4)
-    params = asked(documents, teacher, max_bytes="150kB", time="2s")
+    params = asked(documents, teacher, max_bytes=just_below(teacher), time="2s")
     as_far_as("teacher_embed._Embedding.whole", params, work)
     first = read_plan(work.path / "plans" / "docs.toml")
     make_tiny_model(teacher, layers=2)
