@@ -200,10 +200,11 @@ def test_the_quick_start_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(budget, name, 0.1)
     for name, value in {"LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
         monkeypatch.setattr(budget, name, value)
-    smaller = ["--teacher", str(teacher), "--max-bytes", "170kB"]
+    smaller = ["--teacher", str(teacher), "--max-bytes", "75kB"]
     for words in quick_start:
         line = ["8s" if word == "4m" else word for word in words]
         assert _run([*line, *(smaller if words[0] == "compress" else [])]) == 0, words
+    assert (tmp_path / "work" / "students" / "small-last").is_dir(), "the teacher does not fit as it is"
     assert (tmp_path / "work" / "exports" / "small" / "modules.json").is_file()
     assert (tmp_path / "vectors" / "manifest.json").is_file()
     assert "Compression: small" in (tmp_path / "work" / "report" / "report.html").read_text(encoding="utf-8")
