@@ -30,6 +30,10 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # For metadata that only the author knows.
 NO_LICENSE = "# license: not stated; add one, for example apache-2.0"
 NO_LANGUAGE = "# language: not stated; add it, for example en"
+BEFORE_EXPORT = (
+    "The model was scored before its export. The section on verification compares the vectors of each file with those "
+    "of the model."
+)
 CHOSEN_BY = "This data also chose the checkpoint or the model, so the figure tends to be too high."
 LONGEST_NOTES = 1 << 20
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
@@ -133,6 +137,7 @@ class Card:
         if not self.measured:
             return
         yield "## Evaluation"
+        yield BEFORE_EXPORT
         for found in self.measured:
             columns, rows = found.table()
             yield f"{markdown(found.kind.title)}:"
