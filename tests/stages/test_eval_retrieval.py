@@ -198,7 +198,7 @@ def test_the_result_says_that_dev_of_ms_marco_is_dev_small(tmp_path: Path, tiny_
     listener = Listener()
     params = Params(collection=tmp_path, split="dev", model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
     artifact = run(params, WorkDirectory(tmp_path / "work"), listener)
-    assert listener.notes == ["eval-retrieval: split dev.small"]
+    assert listener.notes[0] == "eval-retrieval: split dev.small"
     assert artifact.facts["dataset"]["split"] == "dev.small"
     assert "(split dev.small)" in artifact.facts["protocol"]["statement"]
     assert artifact.facts["judged_queries"] == 1
@@ -519,7 +519,7 @@ def test_zero_vectors_are_counted_and_numbers_that_are_none_refused(tmp_path: Pa
     facts = run(
         Params(pairs=path, model=model, index=("flat",), rounds=1), WorkDirectory(tmp_path / "work"), listener
     ).facts
-    assert listener.warnings[1:] == [
+    assert listener.warnings == [
         "zeros.npy: 1 zero vector among the documents; such vectors match nothing",
         "zeros.npy: 1 zero vector among the queries; such vectors match nothing",
     ]
