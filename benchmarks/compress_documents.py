@@ -1,7 +1,7 @@
 """What `compress` makes of four collections whose judgements it never sees, one run each.
 
     python benchmarks/compress_documents.py DATA --work work-compress [--only 10MB-128] [--sets SciFact]
-        [--again]
+        [--again] [--sharing 2]
 
 Each run is `sentcompress compress corpus.jsonl` with a budget, nothing else given, in its own work directory. Then the
 exported int8 graph is judged: nDCG@10 with float32 vectors of its documents and with the vectors as stored, beside the
@@ -10,6 +10,8 @@ STS-B and STS13, sets of other text, show what training on one's own documents c
 collection first, and so is law, a kind of text that the published students were not trained on: passages, of which some
 are searched with their titles, which are removed from them. A row that is there is skipped, or replaced with `--again`;
 an interrupted run resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time.
+Several runs can be made at once, with the cores divided among them by `taskset` or, on the same cores, with `--sharing`,
+which the table tells.
 Writes benchmarks/results/compress_documents.json and .md.
 """
 
@@ -125,8 +127,12 @@ def without_place(verdict: Mapping[str, Any], work: Path) -> dict[str, Any]:
     return told
 
 
-def one_run(collection: Path, sets: Path, setting: Setting, work: Path) -> dict[str, Any]:
-    """A row of the table."""
+def one_run(collection: Path, sets: Path, setting: Setting, work: Path, sharing: int) -> dict[str, Any]:
+    """A row of the table.
+
+    Args:
+        sharing: how many runs are made at once on these cores.
+    """
     begun_before = (work / "plans" / "small.toml").exists()
     started = time.monotonic()
     told = sentcompress(f"compress {collection / 'corpus.jsonl'} --name small {setting.options}", work)
@@ -138,7 +144,7 @@ def one_run(collection: Path, sets: Path, setting: Setting, work: Path) -> dict[
         "minutes": None if begun_before else minutes,
         "verdict": without_place(told["verdict"], work),
         "plan": told["plan"],
-        "machine": conditions(),
+        "machine": conditions(sharing),
         "sts": rated(name, sets, work),
     }
     if setting.keep_index:
@@ -154,9 +160,9 @@ def one_run(collection: Path, sets: Path, setting: Setting, work: Path) -> dict[
 WRITTEN: Mapping[str, Callable[[Path, Path], Path]] = {"Quora": quora_collection, "law": law_collection}
 
 
-def conditions() -> dict[str, Any]:
-    """The machine, and how many of its cores this process may use: `taskset` limits them."""
-    return {**machine(), "cores": len(os.sched_getaffinity(0))}
+def conditions(sharing: int) -> dict[str, Any]:
+    """The machine, and how many of its cores a run has: those that this process may use, by how many share them."""
+    return {**machine(), "cores": len(os.sched_getaffinity(0)) / sharing}
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
@@ -210,7 +216,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
             f"{verdict['fidelity']:.1f} | {' | '.join(pairs)} | "
             f"{'' if row['minutes'] is None else format(row['minutes'], '.0f')} | {row['machine']['processor']} | "
-            f"{row['machine']['cores']} | {row.get('commit', '')} |"
+            f"{row['machine']['cores']:g} | {row.get('commit', '')} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -232,6 +238,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SETTINGS), help=f"some of: {', '.join(SETTINGS)}")
     parser.add_argument("--sets", default="SciFact,msmarco_5k,Quora,law")
     parser.add_argument("--again", action="store_true", help="replace the rows that are there")
+    parser.add_argument("--sharing", type=int, default=1, help="how many runs are made at once on the same cores")
     asked = parser.parse_args()
     retrieval = asked.data / "retrieval"
     if unknown := set(asked.sets.split(",")) - {"SciFact", "msmarco_5k", *WRITTEN}:
@@ -247,7 +254,7 @@ def main() -> None:
             git = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
             commit = subprocess.check_output(git, text=True).strip()
             work = asked.work / f"{name}-{setting}".lower()
-            row = one_run(folder.resolve(), asked.data / "sts", SETTINGS[setting], work)
+            row = one_run(folder.resolve(), asked.data / "sts", SETTINGS[setting], work, asked.sharing)
             made = {"collection": name, "name": setting, "commit": commit, **row}
             rows = [made if row is known else row for row in rows] if known else [*rows, made]
             write_results("compress_documents", {"rows": rows}, markdown(rows))
