@@ -10,8 +10,8 @@ STS-B and STS13, sets of other text, show what training on one's own documents c
 collection first, and so is law, a kind of text that the published students were not trained on: passages, of which some
 are searched with their titles, which are removed from them. A row that is there is skipped, or replaced with `--again`;
 an interrupted run resumes, without a figure for its minutes. Run it on a quiet machine: the time limit is wall time.
-Several runs can be made at once, with the cores divided among them by `taskset` or, on the same cores, with `--sharing`,
-which the table tells.
+Several runs can be made at once: on cores of their own by `taskset`, or on the same ones with `--sharing`. The table
+tells how many cores each had.
 Writes benchmarks/results/compress_documents.json and .md.
 """
 
@@ -52,6 +52,7 @@ SETTINGS: Mapping[str, Setting] = {
     "16MB": Setting("--max-bytes 16MB --vector-bytes 384 --time 30m", 98.5),
     "keep-index": Setting("--max-bytes 10MB --keep-index --time 30m", 98.0, keep_index=True),
 }
+SETS = ("SciFact", "msmarco_5k", "Quora", "law")
 # The teacher's are 82.03 and 80.60.
 STS_SETS = ("STS-B", "STS13")
 # Passages of law to be searched; the numbers of words that a title can have, and the fewest words behind it.
@@ -177,36 +178,30 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "STS-B test and STS13: Spearman x 100 of the graph on pairs of other text (teacher: 82.03 and 80.60).",
         "`python benchmarks/compress_documents.py DATA --work WORK`",
         "",
-        "Models: `teacher, 4 bits` has all layers of the teacher, frequent tokens of the documents and of English, and",
-        "weights of 4 bits. Rows of 10 MB with `general-9m` were made before there were such models; `--prefer speed`",
-        "makes models like them now. Rows of 3 MB without `4 bits` are of that time too. Of a609bbc8 and 91a84339, the",
-        "vocabularies have rare tokens of the documents in place of frequent ones of English: with them, SciFact's",
-        "10 MB and 384 bytes had 100.5% and 100.4%, a search fidelity of 93.8, and 78.0 and 77.7 on STS-B and STS13;",
-        "law's 3 MB had 92.7% and 92.5%, 69.3, 77.6 and 78.8 (one core, as the rows below).",
+        "Models: `teacher, 4 bits` has all layers of the teacher, the frequent tokens of the documents and of English,",
+        "and weights of 4 bits. `general-9m, cut, 4 bits` is the published student with fewer tokens and neurons.",
         "",
-        "`minutes` is empty for a run that was interrupted and finished by a second call. Runs with one core shared",
-        "the machine with other work; those with two cores were alone, or beside work that takes what is left. Those",
-        "on Intel began with the published students of 16 million words, those on AMD with the present ones. Each row",
-        "is one run: before the one of this table, SciFact with 10 MB and 384 bytes had kept 99.7 and 98.4% (float32",
-        "vectors), 99.2 and 98.8% (stored), on Intel. The way of training was chosen by search fidelity on held-out",
-        "documents of SciFact and msmarco_5k, and what students of 3 MB are cut from by that on SciFact's",
-        "([log](../../docs/decisions/0010-log.md#how-compress-trains)); 4 bits and their training were chosen by that",
-        "of SciFact and law ([0014](../../docs/decisions/0014-int8-graphs.md#weights-in-4-bits)). No judgement was",
-        "used, but these are documents of three collections of this table.",
+        "Each row is one run. `cores` tells how many each run had; a run of the default on a machine that does nothing",
+        "else has all of them, and trains for longer than one core allows.",
+        "",
+        "No judgement was used to choose how `compress` trains, but documents of three of these collections were:",
+        "search fidelity on held-out documents of SciFact and msmarco_5k decided on the way of training, on SciFact's",
+        "also what students of 3 MB are cut from ([log](../../docs/decisions/0010-log.md#how-compress-trains)), and on",
+        "SciFact's and law's how weights of 4 bits are stored and trained",
+        "([0014](../../docs/decisions/0014-int8-graphs.md#weights-in-4-bits)).",
         "",
         "Law is 10,000 passages of a kind of text that no published student was trained on. 1,144 titles of passages",
         "search for them, and only the passage of the title is right. `general-9m` as it is keeps 89.9% there, and",
         "`general-static` 70.9% (`eval-retrieval --collection WORK/law --model general-9m --compare embedded`).",
-        "Trained for 30 minutes on these passages by an earlier `compress` (69d08261), as `--prefer speed` does now,",
-        "it kept 97.2% with float32 vectors and 96.4% stored, with a search fidelity of 79.9; with one core beside",
-        "other work, and so half the training, 95.3 and 95.1%. Search fidelity on 500 of the documents of law helped",
-        "to choose the published students, so their scores may be slightly too high.",
+        "Search fidelity on 500 of the documents of law helped to choose the published students, so these two may be",
+        "slightly too high. Trained on these passages for 30 minutes by an earlier `compress` (69d08261), much as",
+        "`--prefer speed` does now, `general-9m` kept 97.2% with float32 vectors and 96.4% as stored (two cores).",
         "",
         "| collection | budget | model | graph | vector | float32 vectors | stored vectors | aim | search fidelity "
         "| STS-B | STS13 | minutes | processor | cores | commit |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---|",
     ]
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (list(SETTINGS).index(row["name"]), SETS.index(row["collection"]))):
         verdict, stored = row["verdict"], row.get("stored")
         pairs = [format(row["sts"][data], ".1f") if "sts" in row else "" for data in STS_SETS]
         lines.append(
@@ -236,12 +231,12 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with retrieval/scifact, retrieval/msmarco_5k, quora, text, sts")
     parser.add_argument("--work", type=Path, default=Path("work-compress"))
     parser.add_argument("--only", default=",".join(SETTINGS), help=f"some of: {', '.join(SETTINGS)}")
-    parser.add_argument("--sets", default="SciFact,msmarco_5k,Quora,law")
+    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--again", action="store_true", help="replace the rows that are there")
     parser.add_argument("--sharing", type=int, default=1, help="how many runs are made at once on the same cores")
     asked = parser.parse_args()
     retrieval = asked.data / "retrieval"
-    if unknown := set(asked.sets.split(",")) - {"SciFact", "msmarco_5k", *WRITTEN}:
+    if unknown := set(asked.sets.split(",")) - set(SETS):
         parser.error(f"no collections: {', '.join(sorted(unknown))}")
     folders = {"SciFact": retrieval / "scifact", "msmarco_5k": retrieval / "msmarco_5k"}
     rows = read_results("compress_documents", {"rows": []})["rows"]
