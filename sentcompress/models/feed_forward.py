@@ -17,6 +17,10 @@ from sentcompress.progress import Task
 
 # Ridge term for the neurons' second moments, as a share of their mean, so that the system can be solved.
 RIDGE = 1e-3
+# Rounds in which neurons are removed. Of 1,536 neurons of a layer, 512 that are left after 8 rounds miss 0.20% of the
+# variance of the output, as after removing one at a time, and after one round 0.22%; the 512 whose own outputs vary
+# most miss 0.29%.
+ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,9 @@ def narrow_feed_forward(
     A neuron's importance is the norm of its input weights times the norm of its output weights; the most important
     ones are kept, in their order. Nothing else in a layer changes, so its input and output spaces stay the same.
 
-    With `activity`, the importance is the variance of the neuron's output, and the output weights of the remaining
-    neurons are refitted to the output of all neurons (least squares).
+    With `activity`, the output weights of the remaining neurons are refitted to the output of all neurons (least
+    squares), and a neuron's importance is what this loses without it: neurons that others can replace are removed
+    first, in a few rounds.
 
     Args:
         layers: layers of `transformer`.
@@ -128,11 +133,26 @@ def _heaviest(weight: Tensor, size: int) -> Tensor:
 
 
 def _refitted(writes: nn.Linear, activity: Activity, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The kept neurons [size], and their refitted output weight [H, size] and bias [H]."""
+    """The kept neurons [size], and their refitted output weight [H, size] and bias [H].
+
+    Removing neuron j from a least-squares fit with weights A [H, n] and inverse covariance P [n, n] of the neurons adds
+    |A_j|² / P_jj to the squared error, as a weight's saliency in Optimal Brain Surgeon (Hassibi and Stork, 1993).
+    """
     weight, covariance = writes.weight.double().cpu(), activity.covariance
-    kept = _heaviest(covariance.diagonal() * weight.square().sum(0), size)
-    among = covariance[kept][:, kept]
-    ridge = RIDGE * covariance.diagonal().mean() * torch.eye(size, dtype=torch.float64)
-    fitted = torch.linalg.solve(among + ridge, covariance[kept] @ weight.T).T
+    count = len(covariance)
+    target = covariance @ weight.T
+    ridge = RIDGE * covariance.diagonal().mean()
+    kept = torch.arange(count)
+    for left in range(1, ROUNDS + 1):
+        inverse = _inverse(covariance[kept][:, kept], ridge)
+        lost = (inverse @ target[kept]).square().sum(1) / inverse.diagonal()
+        kept = kept[_heaviest(lost, count - (count - size) * left // ROUNDS)]
+    fitted = (_inverse(covariance[kept][:, kept], ridge) @ target[kept]).T
     bias = writes.bias.double().cpu() + weight @ activity.mean - fitted @ activity.mean[kept]
     return kept, fitted.to(writes.weight.dtype), bias.to(writes.bias.dtype)
+
+
+def _inverse(covariance: Tensor, ridge: Tensor) -> Tensor:
+    """Of a covariance [n, n] with a ridge term."""
+    ones = torch.eye(len(covariance), dtype=covariance.dtype)
+    return torch.cholesky_inverse(torch.linalg.cholesky(covariance + ridge * ones))

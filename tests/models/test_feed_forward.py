@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import load_model, make_sentences, make_tiny_model, tiny_transformer
 
 from sentcompress.errors import InputError
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
-from sentcompress.models.feed_forward import measure_activity, narrow_feed_forward
+from sentcompress.models.feed_forward import Activity, measure_activity, narrow_feed_forward
 from sentcompress.models.layout import load_encoder, save_encoder
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
@@ -127,3 +128,28 @@ def test_neurons_that_stay_make_up_for_the_others(tmp_path: Path) -> None:
         # The ridge keeps it a little above the least.
         assert least <= error < least + 0.02 * spread
         assert error < 0.5 * spread
+
+
+def test_the_neuron_is_removed_that_the_others_replace_best() -> None:
+    """Of all 32, by a least-squares fit on samples without each; two with the largest outputs are nearly the same."""
+    torch.manual_seed(0)
+    model = tiny_transformer("bert")
+    layer = layers_of(model, "bert")[0]
+    reads, writes = layer.get_submodule("intermediate.dense"), layer.get_submodule("output.dense")
+    reads.bias.data = torch.arange(32.0)  # which neurons stay
+    outputs = torch.randn(4000, 32, dtype=torch.float64) + 1
+    outputs[:, 6] = 3 * outputs[:, 5] + 0.01 * outputs[:, 6]
+    weight, bias = writes.weight.detach().double(), writes.bias.detach().double()
+    wanted = outputs @ weight.T + bias  # type: ignore[operator]
+    errors, fits = [], []
+    for removed in range(32):
+        others = outputs[:, [place for place in range(32) if place != removed]]
+        design = torch.cat([others, torch.ones(4000, 1, dtype=torch.float64)], dim=1)
+        fits.append(torch.linalg.lstsq(design, wanted).solution)
+        errors.append(float((design @ fits[-1] - wanted).square().sum()))
+    best = int(np.argmin(errors))
+    assert best in (5, 6)
+    narrow_feed_forward(model, [layer], 31, "it", [Activity(outputs.mean(0), outputs.T.cov(correction=0))])
+    assert reads.bias.tolist() == [place for place in range(32) if place != best]
+    found = torch.cat([writes.weight.T, writes.bias[None]]).double()  # type: ignore[operator, index, list-item]
+    torch.testing.assert_close(found, fits[best], atol=2e-3, rtol=2e-2)
