@@ -35,7 +35,7 @@ class Params(Sharded, Reading, Named):
         False
     )
     domain: Annotated[
-        str | None, Opt("Column with the domain of each row, for metakd.", default="domain, if there is one")
+        str | None, Opt("Column with the domain of each row, for the method metakd.", default="domain, if there is one")
     ] = None
     queries_per_text: Annotated[
         float,
@@ -83,7 +83,7 @@ class Params(Sharded, Reading, Named):
 
 COMMAND = Command(
     Params,
-    "Collect the texts to train on, and add augmented copies. They are made with WordNet or by back-translation.",
+    "Collect the texts to train on, and add augmented copies. Copies are made with WordNet or by back-translation.",
     makes="sentences",
     version=5,  # words are whole where soft hyphens or ligatures are in them
 )

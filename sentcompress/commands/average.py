@@ -65,7 +65,7 @@ class Params(Named):
 
 COMMAND = Command(
     Params,
-    "Average the weights of checkpoints of the same run. For example, average a student before and after stage 2.",
+    "Average the weights of checkpoints of the same run. For example, average a student before and after finetune.",
     makes="students",
     version=2,  # named prompts are kept
 )

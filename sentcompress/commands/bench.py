@@ -34,7 +34,7 @@ class Params(Hub, Named):
     rounds: Annotated[int, Opt("Timed rounds; their median is reported.", minimum=1)] = 3
     max_minutes: Annotated[
         float | None,
-        Opt("Time limit in minutes; if necessary, fewer sentences and rounds are timed.", above=0),
+        Opt("Time limit in minutes; fewer sentences and rounds are timed if necessary.", above=0),
     ] = None
     runtimes: Annotated[
         tuple[str, ...],
@@ -78,7 +78,7 @@ class Params(Hub, Named):
 
 COMMAND = Command(
     Params,
-    "Measure speed, size and memory of two models. They alternate in one process.",
+    "Measure speed, size and memory of two models. The models are measured alternately.",
     makes="evaluations",
     version=4,  # --text reads tables; with a limit, fast models repeat their passes
 )

@@ -46,8 +46,8 @@ class Params(Options):
     prefer: Annotated[
         str,
         Opt(
-            "Choose among the models that fit: quality (the one nearest to the teacher), or speed (one with at most "
-            "half of the teacher's computation).",
+            "Preference among the models that fit: quality (the most similar to the teacher) or speed (at most half of "
+            "the teacher's computation).",
             choices=("quality", "speed"),
         ),
     ] = "quality"
@@ -58,7 +58,7 @@ class Params(Options):
     general_text: Annotated[
         tuple[str, ...],
         Opt(
-            "File or folder of other texts to train on, so that the model loses less on such texts; can be repeated.",
+            "File or folder of other text to train on, to reduce the loss on such text; can be repeated.",
             metavar="PATH",
         ),
     ] = ()
@@ -76,7 +76,9 @@ class Params(Options):
     id_column: IdColumn = None
     text_as: TextAs = None
     skip_bad: SkipBad = False
-    keep_index: Annotated[bool, Opt("Keep your index of teacher vectors: the student only encodes queries.")] = False
+    keep_index: Annotated[bool, Opt("For an existing index of teacher vectors: the student encodes only queries.")] = (
+        False
+    )
     name: Annotated[
         str | None,
         Opt("Name of the plan and all results.", reads=READ_NAME, default="that of the first file or folder"),

@@ -50,7 +50,7 @@ class Params(TrainingOptions):
     dim: Annotated[
         int | None,
         Opt(
-            "For methods that learn a projection: use the one named pca-DIM.",
+            "For methods that learn a projection, such as hpd: use the projection pca-DIM.",
             minimum=1,
             affects="input",
             default="the only projection",

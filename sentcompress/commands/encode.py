@@ -50,8 +50,8 @@ class Params(Sharded, Hub):
     store: Annotated[
         str,
         Opt(
-            "Number format: float32, float16, or quantizer (the format of the model's quantizer). int8, int4, binary "
-            "and pq: the same, but an error if it is another format.",
+            "Number format: float32, float16, or quantizer (that of the model's quantizer). int8, int4, binary and pq: "
+            "as quantizer, but an error if its format is another one.",
             choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"

@@ -27,9 +27,7 @@ class Params(ReferenceOptions):
     sample: Annotated[int, Opt("Maximum number of sentences, sampled with the seed.", minimum=3)] = 10_000
     neighbours: Annotated[int, Opt("Number of nearest neighbours compared per sentence.", minimum=1)] = 10
     pairwise: Annotated[int, Opt("Number of sentences of which all pairs are compared.", minimum=3)] = 1000
-    show: Annotated[
-        int, Opt("Number of sentence pairs to show, those on which the models disagree most.", minimum=0)
-    ] = 10
+    show: Annotated[int, Opt("Number of sentence pairs to show on which the models disagree most.", minimum=0)] = 10
     skip_bad: SkipBad = False
 
     def faults(self) -> list[str]:

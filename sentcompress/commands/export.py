@@ -54,8 +54,8 @@ class Params(Hub, Named):
     router: Annotated[
         str | None,
         Opt(
-            "Also write router/, a sentence-transformers Router: this model, usually teacher, encodes the documents, "
-            "the exported one the queries.",
+            "Also write router/, a sentence-transformers Router: this model (usually teacher) encodes documents, the "
+            "exported model queries.",
             affects="input",
             names=MODEL,
             default="none",

@@ -55,7 +55,7 @@ class Params(Sharded, IndexOptions, Hub, Named):
     model: Annotated[
         str,
         Opt(
-            "Model to search with: teacher, student (the newest), or any other, as for eval-sts.",
+            "Model to search with: teacher, student (the newest), or any other name of a model.",
             affects="input",
             names=MODEL,
         ),

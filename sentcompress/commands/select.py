@@ -27,7 +27,7 @@ class Params(Named):
     ]
     by: Annotated[
         str | None,
-        Opt("Metric to choose by, such as spearman_cosine; every model needs a score.", default="search fidelity"),
+        Opt("Metric to rank the models by, such as spearman_cosine.", default="search fidelity"),
     ] = None
     data: Annotated[str | None, Opt("Data set that the metric was measured on.", default="the only one")] = None
     rank: Annotated[int, Opt("Rank of the model to keep; 1 is the best.", minimum=1)] = 1

@@ -38,7 +38,7 @@ Model = Annotated[str | None, Opt(f"Model: {A_MODEL}.", affects="input", names=M
 ModelOfOthers = Annotated[
     str | None,
     Opt(
-        f"Model: {A_MODEL}. The default leaves out students that this command made.",
+        f"Model: {A_MODEL}. The default ignores students that this command made.",
         affects="input",
         names=MODEL,
         default=NEWEST_STUDENT,

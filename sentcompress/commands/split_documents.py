@@ -35,7 +35,7 @@ class Params(Reading, Named):
         Opt("Share of the documents to hold out.", above=0, maximum=0.5, default="0.05, but 50 to 500 documents"),
     ] = None
     corpus_passages: Annotated[
-        int, Opt("Passages of the held-out collection; training passages fill it up.", minimum=1)
+        int, Opt("Passages in the held-out collection, filled up with training passages.", minimum=1)
     ] = 20_000
     seed: Seed = 0
     skip_bad: SkipBad = False

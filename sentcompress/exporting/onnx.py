@@ -132,7 +132,8 @@ def quantise(
 
     The weights of matrix products have a scale for each output channel, which is more exact than one scale per matrix.
     Only seven of their bits are used, because CPUs without VNNI add pairs of products in 16 bits, which eight-bit
-    weights overflow; vectors would then depend on the machine. Embedding tables have one scale and eight bits: their rows are looked up, not multiplied.
+    weights overflow; vectors would then depend on the machine. Embedding tables have one scale and eight bits: their
+    rows are looked up, not multiplied.
 
     Args:
         weights: how the weights are stored, int8 or int4; see `packed_weights`.

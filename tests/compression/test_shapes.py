@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from sentcompress.models.weight_formats import BITS
 from sentcompress.published import FOLDER, PUBLISHED
 
 MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "compress.md"
 
 
 def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
@@ -114,6 +117,27 @@ def test_published_students_are_cut_to_the_budget(
     for shape in shapes:
         narrowed = {"start": "sentences"} if shape.options.get("feed-forward") else {}
         assert {**shape.options, **narrowed} == shape.options, "a narrow network starts from the documents"
+
+
+def row_of_the_page(most: int) -> int:
+    """The row of the table of candidates in docs/compress.md that applies to all-MiniLM-L6-v2; 0 if nothing fits."""
+    if own_shape(MINILM, "embedded").bytes <= most:
+        return 1
+    first = next(iter(fitting(MINILM, most, with_published=True, count=1)), None)
+    if first is None:
+        return 0
+    if first.whole:
+        return 2 if first.weights == "int8" else 3
+    return 5 if first.published else 6
+
+
+def test_the_smallest_limits_in_the_documentation_are_those_of_the_code() -> None:
+    limits = re.findall(r"^\| (\d) \|.*\| from ([\d.]+)MB", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    rows = [int(row) for row, _ in limits]
+    assert rows == [1, 2, 3, 5, 6]
+    for row, following, (_, limit) in zip(rows, [*rows[1:], 0], limits, strict=True):
+        most = round(float(limit) * 1e6)
+        assert (row_of_the_page(most), row_of_the_page(most - 100_000)) == (row, following), limit
 
 
 def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
