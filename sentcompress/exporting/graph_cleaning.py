@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+from sentcompress.exporting.graph_nodes import add_constant, constants_of, used_by, values_of
 
 
 def fold_transposed_weights(model: Any) -> None:
@@ -17,16 +17,13 @@ def fold_transposed_weights(model: Any) -> None:
     The exporter does this for a weight that is used once. In a model whose layers are reused, the quantiser would take
     such a matrix for an activation, and leave it and its products in float32.
     """
-    from onnx import numpy_helper
-
     graph = model.graph
-    weights = {weight.name: weight for weight in graph.initializer}
+    weights = constants_of(graph)
     for node in [node for node in graph.node if node.op_type == "Transpose" and node.input[0] in weights]:
         order = next((list(found.ints) for found in node.attribute if found.name == "perm"), None)
-        values = numpy_helper.to_array(weights[node.input[0]]).transpose(order)
-        graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values), node.output[0]))
+        add_constant(graph, node.output[0], values_of(weights[node.input[0]]).transpose(order))
         graph.node.remove(node)
-    used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+    used = used_by(graph).keys() | {output.name for output in graph.output}
     for weight in [weight for weight in graph.initializer if weight.name not in used]:
         graph.initializer.remove(weight)
 

@@ -9,16 +9,23 @@ in larger steps: docs/decisions/0014-int8-graphs.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sentcompress.exporting.calibration import in_8_bits, watched
+from sentcompress.exporting.activations import Values, watched
+from sentcompress.exporting.calibration import in_8_bits
+from sentcompress.exporting.graph_nodes import (
+    Product,
+    add_constant,
+    constants_of,
+    products_of,
+    set_nodes,
+    set_values,
+    values_of,
+)
 
-Values = npt.NDArray[np.float32]
 # Numbers of channels to scale down, to the largest value of the next one.
 TRIED = (1, 2, 4, 8, 16, 32)
 # An activation is scaled only if the squared error of its products falls to this share: each costs an operator.
@@ -28,20 +35,6 @@ STATES, MEMORY = 1000, 2**28
 # The largest code of a weight: see `onnx.quantise`.
 LARGEST = 63
 LARGEST_FACTOR = 1000
-
-
-@dataclass(frozen=True)
-class Product:
-    """A product of an activation and a constant matrix.
-
-    Attributes:
-        turned: whether the matrix is stored as [outputs, inputs], otherwise [inputs, outputs].
-    """
-
-    node: Any
-    activation: str
-    weight: str
-    turned: bool
 
 
 def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) -> dict[str, str]:
@@ -55,37 +48,27 @@ def scale_outliers(model: Any, tokens: Sequence[Sequence[int]], padding: int) ->
     Returns:
         By the name of each matrix that was changed, the name of its factors: a constant in float16 [inputs].
     """
-    from onnx import numpy_helper
-
-    weights = {weight.name: weight for weight in model.graph.initializer}
+    weights = constants_of(model.graph)
     products = list(products_of(model.graph))
     seen = _activations(model, [one.activation for one in products], tokens, padding)
     factors: dict[str, str] = {}
     divisors: dict[str, str] = {}
     for group in _groups(products):
-        matrices = {one.weight: _matrix(weights[one.weight], one.turned) for one in group}
+        matrices = {one.weight: _matrix(weights[one.weight], one.transposed) for one in group}
         activations = list(dict.fromkeys(one.activation for one in group))
         values = np.concatenate([seen[name] for name in activations])
         found = best_factors(values, np.concatenate(list(matrices.values()), axis=1))
         if found is None:
             continue
         name = f"{activations[0]}_factors"
-        model.graph.initializer.append(numpy_helper.from_array(found.astype(np.float16), name))
+        add_constant(model.graph, name, found.astype(np.float16))
         factors |= dict.fromkeys(matrices, name)
         divisors |= dict.fromkeys(activations, name)
         for one in {one.weight: one for one in group}.values():
-            _replace(weights[one.weight], matrices[one.weight] * found[:, None], one.turned)
+            scaled = matrices[one.weight] * found[:, None]
+            set_values(weights[one.weight], scaled.T if one.transposed else scaled)
     _divide(model.graph, products, divisors)
     return factors
-
-
-def products_of(graph: Any) -> Iterator[Product]:
-    """The products of a float32 graph whose second factor is a constant matrix."""
-    weights = {weight.name: weight for weight in graph.initializer}
-    for node in graph.node:
-        if node.op_type in ("MatMul", "Gemm") and len(getattr(weights.get(node.input[1]), "dims", ())) == 2:
-            turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-            yield Product(node, node.input[0], node.input[1], turned)
 
 
 def _groups(products: Sequence[Product]) -> list[list[Product]]:
@@ -103,18 +86,10 @@ def _groups(products: Sequence[Product]) -> list[list[Product]]:
     return groups
 
 
-def _matrix(weight: Any, turned: bool) -> Values:
+def _matrix(weight: Any, transposed: bool) -> Values:
     """[inputs, outputs]."""
-    from onnx import numpy_helper
-
-    values: Values = numpy_helper.to_array(weight)
-    return values.T if turned else values
-
-
-def _replace(weight: Any, matrix: Values, turned: bool) -> None:
-    from onnx import numpy_helper
-
-    weight.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(matrix.T if turned else matrix), weight.name))
+    values: Values = values_of(weight)
+    return values.T if transposed else values
 
 
 def _divide(graph: Any, products: Sequence[Product], divisors: Mapping[str, str]) -> None:
@@ -127,7 +102,7 @@ def _divide(graph: Any, products: Sequence[Product], divisors: Mapping[str, str]
     for name in dict.fromkeys(divisors.values()):  # computed once, as the graph is opened
         nodes.append(helper.make_node("Cast", [name], [f"{name}_float"], to=TensorProto.FLOAT))
         nodes.append(helper.make_node("Reciprocal", [f"{name}_float"], [f"{name}_inverse"]))
-    for node in list(graph.node):
+    for node in graph.node:
         name = node.input[0] if node.input else ""
         if id(node) in divided:
             if name not in made:
@@ -135,8 +110,7 @@ def _divide(graph: Any, products: Sequence[Product], divisors: Mapping[str, str]
                 nodes.append(helper.make_node("Mul", [name, f"{divisors[name]}_inverse"], [f"{name}_scaled"]))
             node.input[0] = f"{name}_scaled"
         nodes.append(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
+    set_nodes(graph, nodes)
 
 
 def _activations(model: Any, names: Sequence[str], tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Values]:

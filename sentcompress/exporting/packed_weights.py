@@ -16,36 +16,41 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sentcompress.exporting.outliers import products_of
+from sentcompress.exporting.graph_nodes import (
+    add_constant,
+    constants_of,
+    products_of,
+    set_nodes,
+    set_values,
+    tables_of,
+    values_of,
+)
 from sentcompress.models.int4 import Blocks, blocks_of
 from sentcompress.models.weight_formats import BLOCK, is_packable
 
 # What onnxruntime's quantiser appends to the name of a weight.
 QUANTISED, SCALE, ZERO_POINT = "_quantized", "_scale", "_zero_point"
 LOW, SHIFT = "int4_low", "int4_shift"
-TABLE = "Gather"
 
 
 def round_weights(model: Any) -> dict[str, Blocks]:
     """Round the matrices and tables of a float32 graph to 4 bits, in place; returns the codes by name."""
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
 
     # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
     products = list(products_of(model.graph))
-    in_rows = {node.input[0] for node in model.graph.node if node.op_type == TABLE}
-    in_rows |= {one.weight for one in products if one.turned}
-    in_columns = {one.weight for one in products if not one.turned}
+    in_rows = tables_of(model.graph) | {one.weight for one in products if one.transposed}
+    in_columns = {one.weight for one in products if not one.transposed}
     found = {}
     for weight in model.graph.initializer:
         if weight.name not in in_rows | in_columns or weight.data_type != TensorProto.FLOAT:
             continue
-        values = numpy_helper.to_array(weight)
+        values = values_of(weight)
         rows = values if weight.name in in_rows else values.T
         if is_packable(rows.shape):
             found[weight.name] = codes = blocks_of(torch.from_numpy(np.ascontiguousarray(rows)))
             rounded = codes.decoded().numpy()
-            rounded = rounded if weight.name in in_rows else np.ascontiguousarray(rounded.T)
-            weight.CopyFrom(numpy_helper.from_array(rounded, weight.name))
+            set_values(weight, rounded if weight.name in in_rows else rounded.T)
     return found
 
 
@@ -71,8 +76,7 @@ class _Packing:
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
-        self._weights = {weight.name: weight for weight in graph.initializer}
-        self._tables = {node.input[0] for node in graph.node if node.op_type == TABLE}
+        self._weights, self._tables = constants_of(graph), tables_of(graph)
         self._nodes: list[Any] = []
         self._constants: set[str] = set()
         self._constant(LOW, np.array(15, np.uint8))
@@ -108,9 +112,7 @@ class _Packing:
 
     def finish(self) -> None:
         """Put the new nodes in front of the others."""
-        nodes = [*self._nodes, *self._graph.node]
-        del self._graph.node[:]
-        self._graph.node.extend(nodes)
+        set_nodes(self._graph, [*self._nodes, *self._graph.node])
 
     def _unpacked(self, name: str, values: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> str:
         """Store values of 4 bits, two in a byte; returns the name of them as float32 in this shape."""
@@ -133,11 +135,9 @@ class _Packing:
         return self._node("Reshape", [name, self._constant(f"int4_{'_'.join(map(str, shape))}", np.array(shape))])
 
     def _constant(self, name: str, values: npt.NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
         if name not in self._constants:
             self._constants.add(name)
-            self._graph.initializer.append(numpy_helper.from_array(values, name))
+            add_constant(self._graph, name, values)
         return name
 
     def _node(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:

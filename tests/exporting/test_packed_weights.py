@@ -11,8 +11,8 @@ import pytest
 from tiny_models import two_layers
 from tracing import operators_found_once
 
-from sentcompress.exporting.calibration import fix_ranges
 from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, write_graph
+from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights
 from sentcompress.models.weight_formats import INT4

@@ -465,8 +465,8 @@ def test_a_tokenizer_that_cuts_the_beginning_of_long_texts_does_so_for_the_graph
 def test_calibrated_vectors_do_not_depend_on_the_batch(
     exported: Artifact, sentences: list[str], tmp_path: Path
 ) -> None:
-    from sentcompress.exporting.calibration import fix_ranges
     from sentcompress.exporting.graph_reader import GraphReader
+    from sentcompress.exporting.static_quantisation import fix_ranges
 
     encoder = load_model(exported.path)
     folder = tmp_path / "copy"
