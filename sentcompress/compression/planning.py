@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.compress import Params
@@ -18,8 +17,10 @@ from sentcompress.compression.budget import (
     TooShortError,
     share_out,
 )
-from sentcompress.compression.plan_words import told_documents
+from sentcompress.compression.plan_file import PlanFile
+from sentcompress.compression.plan_words import told, told_documents
 from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents
+from sentcompress.compression.request import absolute
 from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
@@ -47,8 +48,8 @@ def make_plan(
     work: WorkDirectory,
     reporter: Reporter,
     split: Callable[[Mapping[str, Any]], Artifact],
-) -> tuple[CompressionPlan, str]:
-    """The plan, and the digest of the teacher.
+) -> CompressionPlan:
+    """The plan of a request, for the documents and the teacher as they are now.
 
     Args:
         name: of the plan.
@@ -76,7 +77,7 @@ def make_plan(
         most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
         load = replace(load, student_cost=most_work + SAME_FOR_ALL)
     budget = _budget(params, load, candidates)
-    plan = CompressionPlan(
+    return CompressionPlan(
         name=name,
         teacher=params.teacher,
         documents=documents,
@@ -87,8 +88,34 @@ def make_plan(
         keep_index=params.keep_index,
         seed=params.seed,
         read=told_documents(artifact.facts),
+        made_for=(artifact.digest, found.digest),
     )
-    return plan, found.digest
+
+
+def plan_file_of(plan: CompressionPlan, request: Mapping[str, Any], *, since: str, replaced: Sequence[str]) -> PlanFile:
+    """A plan as it is read back from its file.
+
+    Args:
+        since: results that are older than this time are to be replaced; empty if none is.
+        replaced: references of results of the plan that it replaces.
+    """
+    documents, teacher = plan.made_for
+    made = PlanFile(
+        request=request,
+        seconds=plan.budget.seconds + plan.budget.judged,
+        since=since,
+        told=told(plan),
+        stages=list(plan.stages()),
+        documents=documents,
+        teacher=teacher,
+        afterwards=plan.budget.afterwards + plan.budget.judged,
+    )
+    again, last = set(made.references()), made.last_training()
+    return replace(
+        made,
+        replaced=[one for one in dict.fromkeys(replaced) if one not in again],
+        training=last.trains if last else None,
+    )
 
 
 def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> TeacherSize:
@@ -171,8 +198,3 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
             f"allow `time` {ceil(error.needed / 60)}m",
         ) from None
     return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget
-
-
-def absolute(place: str) -> str:
-    """The absolute path of a file or folder; any other name as it is."""
-    return str(Path(place).resolve()) if Path(place).exists() else place

@@ -100,6 +100,7 @@ class CompressionPlan:
         candidates: the shapes to train, or only the teacher itself, if it fits.
         keep_index: whether the student's queries search vectors of the teacher.
         read: what the documents hold, in words.
+        made_for: the digests of the documents and of the teacher.
     """
 
     name: str
@@ -112,6 +113,7 @@ class CompressionPlan:
     keep_index: bool = False
     seed: int = 0
     read: str = ""
+    made_for: tuple[str, str] = ("", "")
 
     @property
     def untrained(self) -> bool:

@@ -14,27 +14,24 @@ from typing import Any
 
 from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
-from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
-from sentcompress.compression.plan_words import told
-from sentcompress.compression.planning import absolute, make_plan
+from sentcompress.compression.planning import make_plan, plan_file_of
 from sentcompress.compression.recipe import written_recipe
+from sentcompress.compression.request import changed_options, reads_otherwise, request_of, with_name_and_teacher
 from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.inputs import check_columns
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import installing, is_installed
-from sentcompress.models.catalog import artifact_at, find_model
-from sentcompress.models.names import meaning_of
-from sentcompress.models.sources import comes_along
+from sentcompress.models.catalog import find_model
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes
-from sentcompress.store import Artifact, WorkDirectory, name_part
+from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
 
@@ -71,237 +68,205 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         InputError: if the documents or the teacher cannot be used.
     """
     params.check()
-    name = _name(params) if params.name is None else params.name
-    params = replace(params, name=name, teacher=_place(params.teacher, work))
-    path, request = work.path / PLANS / f"{name}.toml", _request(params)
+    params = with_name_and_teacher(params, work)
+    path = work.path / PLANS / f"{params.name}.toml"
     make_folder(path.parent)
     # Held to the end: another run would replace the plan, and with it what this one makes.
     with locked_when_free(beside(path, "lock"), str(path), max(work.wait, PATIENCE_SECONDS), reporter):
-        return _plan_and_run(params, path, request, work, reporter)
+        return _Compression(params, path, work, reporter).run()
 
 
-def _plan_and_run(
-    params: Params, path: Path, request: Mapping[str, Any], work: WorkDirectory, reporter: Reporter
-) -> Result:
-    started, since, name = time.monotonic(), _now(), path.stem
-    before = _plan_there(path)
-    plan = before if before and before.is_for(request) and (not params.force or before.to_replace(work)) else None
-    changed = plan is not None and (
-        _has_other_teacher(plan, params, path, work, reporter)
-        or _has_other_documents(plan, params, path, work, reporter)
-    )
-    if plan and not changed:
-        reporter.note(f"using the plan {path}")
-        left = plan.seconds_left(work)
-    else:
-        plan = _replan(params, path, before, request, since if params.force or changed else "", work, reporter)
-        left = (plan.seconds or 0.0) + started - time.monotonic()
+class _Compression:
+    """One run of `compress`: it finds or makes a plan, and runs it as far as it has not been run.
+
+    Args:
+        path: of the plan's file.
+    """
+
+    def __init__(self, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> None:
+        self._params, self._path, self._work, self._reporter = params, path, work, reporter
+        self._name, self._request = path.stem, request_of(params)
+        self._started, self._began = time.monotonic(), datetime.now(UTC).isoformat(timespec="microseconds")
+
+    def run(self) -> Result:
+        plan, left = self._find_or_make_plan()
+        dry_run = self._params.dry_run
+        for line in () if dry_run else plan.told:  # the result of a dry run has them
+            self._reporter.note(line)
+        ends = time.monotonic() + left
+        pace = Pace(plan, self._path, self._work, ends, self._reporter)
+        outcome = self._run_plan(
+            plan, Overview(self._reporter, ends), dry_run=dry_run, late=lambda step: pace.options(step.number)
+        )
+        result = Result(self._name, self._path, pace.plan.told, time.monotonic() - self._started)
+        return result if dry_run else self._with_verdict(result, outcome)
+
+    def _with_verdict(self, result: Result, outcome: Any) -> Result:
+        """The result of a plan that was run, with what came out of it.
+
+        Args:
+            outcome: of the stage `run`.
+        """
+        if all(one.fresh for one in outcome.done):
+            self._reporter.note(FRESH)
+        verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
+        if verdict is None:
+            self._reporter.warn(f"{self._path} does not end with a search of its export: there is no verdict")
+            return result
+        if larger := verdict.larger_than(read_bytes(self._params.max_bytes)):
+            self._reporter.warn(larger)
+        return replace(result, verdict=verdict, report=self._report())
+
+    def _report(self) -> Path | None:
+        if not is_installed("matplotlib"):
+            self._reporter.note(f"no report is written: matplotlib is not installed (run: {installing('matplotlib')})")
+            return None
+        made = self._run_stage({"command": "report", "model": f"exports/{self._name}"})
+        return Path(made["paths"]["report"])
+
+    def _find_or_make_plan(self) -> tuple[PlanFile, float]:
+        """The plan to run, and the seconds that are left for it.
+
+        It is the one that is there, if that was made for this request, these documents and this teacher, and `force`
+        does not replace it.
+        """
+        params, before = self._params, self._plan_there()
+        changed = False
+        if before and before.is_for(self._request) and (not params.force or before.to_replace(self._work)):
+            changed = self._has_other_teacher(before) or self._has_other_documents(before)
+            if not changed:
+                self._reporter.note(f"using the plan {self._path}")
+                return before, before.seconds_left(self._work)
+        made = self._make_plan(before, self._began if params.force or changed else "")
+        left = (made.seconds or 0.0) - (time.monotonic() - self._started)
         if not params.dry_run:
-            reporter.note(f"the plan is {path}")
-    for line in () if params.dry_run else plan.told:  # the result of a dry run has them
-        reporter.note(line)
-    ends = time.monotonic() + left
-    pace = Pace(plan, path, work, ends, reporter)
-    outcome = _run_stages(
-        plan, path, work, Overview(reporter, ends), dry_run=params.dry_run, late=lambda step: pace.options(step.number)
-    )
-    seconds = time.monotonic() - started
-    if params.dry_run:
-        return Result(name, path, plan.told, seconds)
-    if all(one.fresh for one in outcome.done):
-        reporter.note(FRESH)
-    verdict = verdict_of({one.step.command: one.artifact for one in outcome.done})
-    if verdict is None:
-        reporter.warn(f"{path} does not end with a search of its export: there is no verdict")
-        return Result(name, path, pace.plan.told, seconds)
-    if larger := verdict.larger_than(read_bytes(params.max_bytes)):
-        reporter.warn(larger)
-    return Result(name, path, pace.plan.told, seconds, verdict, _report(name, work, reporter))
+            self._reporter.note(f"the plan is {self._path}")
+        return made, left
 
+    def _plan_there(self) -> PlanFile | None:
+        """The plan of that name, if there is one."""
+        if not self._path.is_file():
+            return None
+        if found := read_plan(self._path):
+            return found
+        raise UsageError(f"{self._path} is not a plan of {COMMAND}", "choose another `name`, or remove the file")
 
-def _plan_there(path: Path) -> PlanFile | None:
-    """The plan of that name, if there is one."""
-    if not path.is_file():
-        return None
-    if found := read_plan(path):
-        return found
-    raise UsageError(f"{path} is not a plan of {COMMAND}", "choose another `name`, or remove the file")
-
-
-def _run_stages(
-    plan: PlanFile,
-    path: Path,
-    work: WorkDirectory,
-    reporter: Reporter,
-    *,
-    dry_run: bool = False,
-    only: str = "",
-    late: Callable[[Any], Mapping[str, Any]] = lambda _: {},
-) -> Any:
-    """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again.
-
-    Args:
-        late: see the stage `run`.
-    """
-    again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
-    params = RunParams(recipe=path, dry_run=dry_run, settings=again, only=(only,) if only else ())
-    try:
-        return find_command(params.command).load().run(params, work, reporter, late)
-    except SentcompressError as error:
-        # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
-        hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(path)} --set")
-        raise error.reworded(error.message, hint) from None
-
-
-def _has_other_teacher(plan: PlanFile, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> bool:
-    """Whether the teacher's files have changed since the plan was made: it may be of another size."""
-    if plan.teacher == find_model(work, params.teacher).digest:
-        return False
-    told = f"{params.teacher} has changed since {path} was made"
-    if params.dry_run and plan.is_begun(work):
-        reporter.warn(told)
-        return False
-    reporter.note(f"{told}: planning again")
-    return True
-
-
-def _has_other_documents(plan: PlanFile, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> bool:
-    """Whether the documents have changed since the plan was made; they are read again if their files have changed."""
-    number = next((str(one.number) for one in plan.results() if one.kind == DOCUMENTS), None)
-    if number is None:  # the plan was edited
-        return False
-    try:
-        with reporter.phase("checking the documents"):
-            outcome = _run_stages(plan, path, work.looking(), SILENT, only=number)
-    except MissingArtifactError as error:
-        if params.dry_run and plan.is_begun(work):
-            reporter.warn(error.message)
+    def _has_other_teacher(self, plan: PlanFile) -> bool:
+        """Whether the teacher's files have changed since the plan was made: it may be of another size."""
+        teacher = self._params.teacher
+        if plan.teacher == find_model(self._work, teacher).digest:
             return False
-        outcome = _run_stages(plan, path, work, reporter, only=number)
-    changed: bool = outcome.done[0].artifact.digest != plan.documents
-    if changed:
-        reporter.note(f"the documents have changed since {path} was made: planning again")
-    return changed
+        told = f"{teacher} has changed since {self._path} was made"
+        if self._params.dry_run and plan.is_begun(self._work):
+            self._reporter.warn(told)
+            return False
+        self._reporter.note(f"{told}: planning again")
+        return True
 
+    def _has_other_documents(self, plan: PlanFile) -> bool:
+        """Whether the documents have changed since the plan was made; read again if their files have changed."""
+        number = next((str(one.number) for one in plan.results() if one.kind == DOCUMENTS), None)
+        if number is None:  # the plan was edited
+            return False
+        try:
+            with self._reporter.phase("checking the documents"):
+                outcome = self._run_plan(plan, SILENT, work=self._work.looking(), only=number)
+        except MissingArtifactError as error:
+            if self._params.dry_run and plan.is_begun(self._work):
+                self._reporter.warn(error.message)
+                return False
+            outcome = self._run_plan(plan, self._reporter, only=number)
+        changed: bool = outcome.done[0].artifact.digest != plan.documents
+        if changed:
+            self._reporter.note(f"the documents have changed since {self._path} was made: planning again")
+        return changed
 
-def _replan(
-    params: Params,
-    path: Path,
-    before: PlanFile | None,
-    request: Mapping[str, Any],
-    since: str,
-    work: WorkDirectory,
-    reporter: Reporter,
-) -> PlanFile:
-    """Plan, and write the plan.
+    def _make_plan(self, before: PlanFile | None, since: str) -> PlanFile:
+        """Plan, and write the plan.
 
-    Args:
-        before: the plan that is there.
-        since: results that are older than this time are to be replaced; empty if none is.
+        Args:
+            before: the plan that is there.
+            since: results that are older than this time are to be replaced; empty if none is.
 
-    Raises:
-        UsageError: if that has results, and is not to be replaced.
-        InputError: if a named column is missing from the documents.
-    """
-    # First: a misspelt column is neither another request nor worth replacing a plan for.
-    reading = ReadOptions(columns=params.column, id_column=params.id_column)
-    check_columns(params.inputs, reading, work, skip_bad=params.skip_bad)
-    if before and not since and before.is_begun(work):
-        changed = [key for key, value in request.items() if key not in before.request or before.request[key] != value]
+        Raises:
+            UsageError: if that has results, and is not to be replaced.
+            InputError: if a named column is missing from the documents.
+        """
+        params = self._params
+        # First: a misspelt column is neither another request nor worth replacing a plan for.
+        reading = ReadOptions(columns=params.column, id_column=params.id_column)
+        check_columns(params.inputs, reading, self._work, skip_bad=params.skip_bad)
+        if before and not since and before.is_begun(self._work):
+            raise self._plan_for_another_request(before)
+        since = since or (before.since if before and before.seconds is None else "")
+        replaced = before.references() if before else []
+        force = params.force or (before is not None and reads_otherwise(before.request, self._request))
+
+        def split(stage: Mapping[str, Any]) -> Artifact:
+            # If planning fails or is interrupted, another request can replace the documents that it read.
+            if self._path.is_file() or not self._has_documents():
+                self._write(begun_plan(self._name, self._request, since, replaced))
+            made: Artifact = self._run_stage({**stage, "force": force})
+            return made
+
+        try:
+            plan = make_plan(params, self._name, self._work, self._reporter, split)
+        finally:
+            if before is None and not self._has_documents():
+                self._path.unlink(missing_ok=True)
+        made = plan_file_of(plan, self._request, since=since, replaced=replaced)
+        self._write(written_recipe(plan, made))
+        return made
+
+    def _plan_for_another_request(self, before: PlanFile) -> UsageError:
+        """The error of a plan that has results of another request."""
+        changed = changed_options(before.request, self._request)
         # A misspelt path is not worth replacing a plan for; it can also be a data set of the hub.
-        lost = [one for one in params.inputs if "inputs" in changed and not Path(one).exists()]
-        raise UsageError(
-            f"{path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
+        lost = [one for one in self._params.inputs if "inputs" in changed and not Path(one).exists()]
+        return UsageError(
+            f"{self._path} is a plan for another request: {', '.join(f'`{key}`' for key in changed)} changed",
             (
                 *(f"check the path: there is no file or folder {one} here" for one in lost),
                 "choose another `name`, or use `force` to replace the plan and its results",
             ),
         )
-    force = params.force or _reads_otherwise(before, request)
-    since = since or (before.since if before and before.seconds is None else "")
-    replaced = before.references() if before else []
 
-    def split(stage: Mapping[str, Any]) -> Artifact:
-        # If planning fails or is interrupted, another request can replace the documents that it read.
-        if path.is_file() or not _has_documents(path.stem, work):
-            _write(path, begun_plan(path.stem, request, since, replaced))
-        made: Artifact = _run({**stage, "force": force}, work, reporter)
-        return made
+    def _has_documents(self) -> bool:
+        return self._work.has(DOCUMENTS, self._name) or self._name in self._work.unfinished(DOCUMENTS)
 
-    try:
-        plan, teacher = make_plan(params, path.stem, work, reporter, split)
-    finally:
-        if before is None and not _has_documents(path.stem, work):
-            path.unlink(missing_ok=True)
-    seconds, documents = plan.budget.seconds + plan.budget.judged, work.get(DOCUMENTS, path.stem).digest
-    made = PlanFile(request, seconds, since, told(plan), list(plan.stages()), documents, teacher)
-    again = set(made.references())
-    not_again = [one for one in dict.fromkeys(replaced) if one not in again]
-    last = made.last_training()
-    made = replace(
-        made,
-        replaced=not_again,
-        afterwards=plan.budget.afterwards + plan.budget.judged,
-        training=last.trains if last else None,
-    )
-    _write(path, written_recipe(plan, made))
-    return made
+    def _write(self, text: str) -> None:
+        with written(self._path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
 
+    def _run_plan(
+        self,
+        plan: PlanFile,
+        reporter: Reporter,
+        *,
+        work: WorkDirectory | None = None,
+        dry_run: bool = False,
+        only: str = "",
+        late: Callable[[Any], Mapping[str, Any]] = lambda _: {},
+    ) -> Any:
+        """Run the stages of a plan, or only one, by its number; results that are to be replaced are made again.
 
-def _reads_otherwise(before: PlanFile | None, request: Mapping[str, Any]) -> bool:
-    """Whether the plan that is there was made for other documents, or for the same ones read in another way."""
-    reading = {key.field for key in keys_of(find_command("split-documents").params).values()}
-    return before is not None and any(before.request.get(key) != request[key] for key in reading & request.keys())
+        Args:
+            work: by default, that of this run.
+            late: see the stage `run`.
+        """
+        work = work or self._work
+        again = () if dry_run else tuple(f"{number}.force=true" for number in plan.to_replace(work))
+        params = RunParams(recipe=self._path, dry_run=dry_run, settings=again, only=(only,) if only else ())
+        try:
+            return find_command(params.command).load().run(params, work, reporter, late)
+        except SentcompressError as error:
+            # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
+            hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(self._path)} --set")
+            raise error.reworded(error.message, hint) from None
 
-
-def _has_documents(name: str, work: WorkDirectory) -> bool:
-    return work.has(DOCUMENTS, name) or name in work.unfinished(DOCUMENTS)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _report(name: str, work: WorkDirectory, reporter: Reporter) -> Path | None:
-    if not is_installed("matplotlib"):
-        reporter.note(f"no report is written: matplotlib is not installed (run: {installing('matplotlib')})")
-        return None
-    return Path(_run({"command": "report", "model": f"exports/{name}"}, work, reporter)["paths"]["report"])
-
-
-def _run(stage: Mapping[str, Any], work: WorkDirectory, reporter: Reporter) -> Any:
-    """Run a stage, given as a table of a recipe."""
-    command = find_command(stage["command"])
-    params, faults = build(command.params, {name: value for name, value in stage.items() if name != "command"})
-    raise_faults(faults, command.name)
-    return command.run(params, work, reporter)
-
-
-def _name(params: Params) -> str:
-    return name_part(Path(params.inputs[0]).resolve().name.split(".")[0]) or "documents"
-
-
-def _request(params: Params) -> dict[str, Any]:
-    """What the plan depends on, as text: places are absolute, so that it means the same from any folder."""
-    given = {key: value for key, value in vars(params).items() if key not in ("name", "dry_run", "force")}
-    given["inputs"] = [absolute(one) for one in params.inputs]
-    given["queries"] = [absolute(str(one)) for one in params.queries]
-    given["general_text"] = [absolute(one) for one in params.general_text]
-    given["judged"] = params.judged and absolute(str(params.judged))
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
-
-
-def _place(teacher: str, work: WorkDirectory) -> str:
-    """The teacher; a model of the work directory by its reference, another folder by its absolute path."""
-    meaning = meaning_of(teacher, lambda kind, name: work.has(kind, name))
-    if meaning is not None and meaning.kind == "artifact":
-        return meaning.name
-    if meaning is None or meaning.kind != "source" or comes_along(meaning.name):
-        return teacher
-    made_here = artifact_at(work, teacher)
-    return made_here.reference if made_here else absolute(teacher)
-
-
-def _write(path: Path, text: str) -> None:
-    with written(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+    def _run_stage(self, stage: Mapping[str, Any]) -> Any:
+        """Run a stage, given as a table of a recipe."""
+        command = find_command(stage["command"])
+        params, faults = build(command.params, {name: value for name, value in stage.items() if name != "command"})
+        raise_faults(faults, command.name)
+        return command.run(params, self._work, self._reporter)
