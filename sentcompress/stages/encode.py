@@ -108,10 +108,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
         if shard := find_shard(params.shard):
             return encoding.shard(shard)
-        encoding.open(_earlier_plan(params))
-        if params.to_folder:
-            return encoding.into_folder()
-        return encoding.into_file()
+        opened = encoding.open(_earlier_plan(params))
+        return opened.into_folder() if params.to_folder else opened.into_file()
 
 
 @contextmanager
@@ -186,49 +184,112 @@ def _options(params: Params) -> ReadOptions:
     return ReadOptions(params.format, params.column, id_column=params.id_column)
 
 
+@dataclass(frozen=True)
 class _Encoding:
-    """One run: texts, model and storage."""
+    """What is to be encoded, and with what.
 
-    _engine: EncodeEngine | GraphEmbedder
-    _storage: Storage
-    _vectors: TextVectors
+    Attributes:
+        found: the quantizer of the stored vectors; None: they are stored in a plain format.
+        graph: the graph that computes them; None: torch does.
+    """
 
-    def __init__(
-        self,
-        params: Params,
-        model: NamedModel,
-        quantizer: FoundQuantizer | None,
-        texts: IdentifiedTexts,
-        encoder: Encoder,
-        graph: Graph | None,
-        reporter: Reporter,
-    ) -> None:
-        self._params, self._model, self._found = params, model, quantizer
-        self._texts, self._encoder, self._graph, self._reporter = texts, encoder, graph, reporter
+    params: Params
+    model: NamedModel
+    found: FoundQuantizer | None
+    texts: IdentifiedTexts
+    encoder: Encoder
+    graph: Graph | None
+    reporter: Reporter
 
-    @cached_property
-    def _digest(self) -> str:
-        return self._texts.digest()
-
-    def open(self, plan: ComputePlan | None) -> None:
+    def open(self, plan: ComputePlan | None) -> _OpenEncoding:
         """Load the model, to compute by an earlier plan if there is one."""
-        params, own = self._params, self._found.quantizer if self._found else None
-        if self._graph is not None:
-            self._engine = self._graph.load()
+        params, own = self.params, self.found.quantizer if self.found else None
+        engine: EncodeEngine | GraphEmbedder
+        if self.graph is not None:
+            engine = self.graph.load()
         else:
-            self._engine = EncodeEngine(
-                self._encoder,
+            engine = EncodeEngine(
+                self.encoder,
                 device=params.device,
                 dtype=params.dtype,
                 batch_tokens=params.batch_tokens,
                 plan=plan,
             )
-        engine = self._engine
-        self._reporter.note(
-            f"{self._model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
+        self.reporter.note(
+            f"{self.model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
         )
-        self._storage = Storage(own.format if own else params.store, engine.dimension, own)
-        self._vectors = TextVectors(self._texts, engine, self._storage)
+        storage = Storage(own.format if own else params.store, engine.dimension, own)
+        return _OpenEncoding(self, engine, storage)
+
+    @cached_property
+    def asked(self) -> dict[str, Any]:
+        """All that the bytes of the vectors depend on and that is known before the model is loaded, and its name."""
+        params, found = self.params, self.found
+        return {
+            "input": self.texts.digest(),
+            "column": list(params.column) or None,
+            "id_column": params.id_column,
+            "format": params.format,
+            "passages": params.passages,
+            "skip_bad": params.skip_bad,
+            "model": {"reference": self.model.reference, "digest": self.model.digest},
+            "store": found.quantizer.format if found else params.store,
+            "quantizer": found.digest if found else None,
+            "dtype": params.dtype,
+            "file_rows": text_vectors.FILE_ROWS,
+            "ids": "of the input" if self.texts.named else "row numbers",
+        }
+
+    def shard(self, shard: Shard) -> Result:
+        """Write the files of one shard that are missing."""
+        output, shards = self.params.output, Shards.of_folder(self.params.output)
+        opened: _OpenEncoding | None = None
+
+        def plan_files(build: Build) -> dict[str, Any]:
+            nonlocal opened
+            opened = self.open(None)
+            return opened.plan_files(build)
+
+        with ExitStack() as stack:
+            with shards.lock(self.reporter):
+                if finished := finished_folder(output, self.asked):
+                    self.reporter.note(f"{COMMAND}: {output} is up to date")
+                    return self.open(_earlier_plan(self.params)).result(int(finished["rows"]), 0, 0.0)
+                part = stack.enter_context(
+                    shards.part(self._request(shards), shard, plan_files, reporter=self.reporter)
+                )
+            if opened is None:  # this run did not make the plan
+                opened = self.open(None if self.graph else ComputePlan(**part.plan.facts["asked"]["plan"]))
+            result = opened.into_part(part)
+        return replace(result, shard=str(shard), finished=self._finished(shards))
+
+    def _request(self, shards: Shards) -> Request:
+        params, asked = self.params, dict(self.asked)
+        place = f"stdin:{STDIN}" if params.lines == STDIN else f"file:{Path(params.lines).resolve()}"
+        inputs = {place: asked.pop("input"), self.model.reference: asked.pop("model")["digest"]}
+        line = words(params, model=typed_name(params.model, self.model))
+        graph = {"graph": self.graph.digest} if self.graph else {}
+        given = {name: value for name, value in {**asked, **graph}.items() if value not in (None, False)}
+        return Request(shards.reference, params.output.name, COMMAND, given, inputs, tuple(line))
+
+    def _finished(self, shards: Shards) -> str:
+        progress = shards.progress()
+        if progress is None:
+            return "merged"
+        if progress.done == progress.count:
+            self.reporter.note(
+                f"all shards are finished; run: sentcompress merge {shell_word(str(self.params.output))}"
+            )
+        return f"{progress.done} of {progress.count} shards"
+
+
+class _OpenEncoding:
+    """An encoding whose model is loaded, so that its vectors can be written."""
+
+    def __init__(self, encoding: _Encoding, engine: EncodeEngine | GraphEmbedder, storage: Storage) -> None:
+        self._encoding, self._engine, self._storage = encoding, engine, storage
+        self._params, self._texts, self._reporter = encoding.params, encoding.texts, encoding.reporter
+        self._vectors = TextVectors(encoding.texts, engine, storage)
 
     def into_file(self) -> Result:
         """Write one file."""
@@ -239,7 +300,7 @@ class _Encoding:
                 self._vectors.write_parquet(unfinished, self._asked(), task)
             else:
                 self._vectors.write_npy(unfinished, rows, task)
-        return self._result(rows, rows, time.perf_counter() - started)
+        return self.result(rows, rows, time.perf_counter() - started)
 
     def into_folder(self) -> Result:
         """Write the files that are missing."""
@@ -251,60 +312,33 @@ class _Encoding:
         with writing_folder(self._params.output, self._asked(), self._storage.quantizer) as folder:
             if folder.finished:
                 self._reporter.note(f"{COMMAND}: {folder.path} is up to date")
-                return self._result(int(folder.finished["rows"]), 0, 0.0)
+                return self.result(int(folder.finished["rows"]), 0, 0.0)
             started = time.perf_counter()
             with self._track(self._count()) as task:
                 counts, encoded = self._vectors.write_files(task, has=folder.has, write=folder.write)
             folder.finish(counts)
-        return self._result(sum(counts), encoded, time.perf_counter() - started)
+        return self.result(sum(counts), encoded, time.perf_counter() - started)
 
-    def shard(self, shard: Shard) -> Result:
-        """Write the files of one shard that are missing."""
-        shards = Shards.of_folder(self._params.output)
-        with ExitStack() as stack:
-            with shards.lock(self._reporter):
-                if finished := finished_folder(self._params.output, self._asked_of_all()):
-                    self._reporter.note(f"{COMMAND}: {self._params.output} is up to date")
-                    self.open(_earlier_plan(self._params))
-                    return self._result(int(finished["rows"]), 0, 0.0)
-                part = stack.enter_context(
-                    shards.part(self._request(shards), shard, self._plan_files, reporter=self._reporter)
-                )
-            if not hasattr(self, "_engine"):  # this run did not make the plan
-                self.open(None if self._graph else ComputePlan(**part.plan.facts["asked"]["plan"]))
-            result = self._result(*self._write_part(part))
-        return replace(result, shard=str(shard), finished=self._finished(shards))
-
-    def _finished(self, shards: Shards) -> str:
-        progress = shards.progress()
-        if progress is None:
-            return "merged"
-        if progress.done == progress.count:
-            self._reporter.note(
-                f"all shards are finished; run: sentcompress merge {shell_word(str(self._params.output))}"
-            )
-        return f"{progress.done} of {progress.count} shards"
-
-    def _plan_files(self, build: Build) -> dict[str, Any]:
-        """How the texts are divided into files and encoded."""
-        self.open(None)
+    def plan_files(self, build: Build) -> dict[str, Any]:
+        """How the texts are divided into files and encoded, for all shards; also writes the quantizer, if any."""
         with self._reporter.track("counting", unit="texts") as task:
             files = []
             for rows in in_files(self._texts):
                 files.append(len(rows))
                 task.advance(len(rows))
         self._texts.tell(self._reporter)
-        if self._found:
+        if self._storage.quantizer:
             with build.write(PLANNED_QUANTIZER) as path:
-                self._found.quantizer.save(path)
+                self._storage.quantizer.save(path)
         return {"asked": self._asked(), "files": files}
 
-    def _write_part(self, part: Part) -> tuple[int, int, float]:
+    def into_part(self, part: Part) -> Result:
+        """Write the files of a shard that are missing."""
         files = part.plan.facts["files"]
         numbers = part.shard.of(len(files))
         rows = sum(files[numbers.start : numbers.stop])
         if part.build.fresh:
-            return rows, 0, 0.0
+            return self.result(rows, 0, 0.0)
         started = time.perf_counter()
         with self._track(rows) as task:
             _, encoded = self._vectors.write_files(
@@ -314,25 +348,22 @@ class _Encoding:
                 only=numbers,
             )
         part.finish({"rows": rows, "numbers": [numbers.start, numbers.stop]})
-        return rows, encoded, time.perf_counter() - started
+        return self.result(rows, encoded, time.perf_counter() - started)
 
-    def _request(self, shards: Shards) -> Request:
-        params, asked = self._params, self._asked_of_all()
-        place = f"stdin:{STDIN}" if params.lines == STDIN else f"file:{Path(params.lines).resolve()}"
-        inputs = {place: asked.pop("input"), self._model.reference: asked.pop("model")["digest"]}
-        line = words(params, model=typed_name(params.model, self._model))
-        graph = {"graph": self._graph.digest} if self._graph else {}
-        given = {name: value for name, value in {**asked, **graph}.items() if value not in (None, False)}
-        return Request(shards.reference, params.output.name, COMMAND, given, inputs, tuple(line))
+    def result(self, rows: int, encoded: int, seconds: float) -> Result:
+        """Facts about what was written.
 
-    def _result(self, rows: int, encoded: int, seconds: float) -> Result:
+        Args:
+            encoded: rows that this run encoded; the others were there.
+            seconds: how long that took.
+        """
         quantizer = self._storage.quantizer
         return Result(
             rows=rows,
             dimension=quantizer.dimension if quantizer else self._engine.dimension,
             store=self._storage.store,
             bytes_per_vector=self._storage.bytes,
-            model=self._model.label,
+            model=self._encoding.model.label,
             seconds=round(seconds, 3),
             sentences_per_second=round(encoded / seconds, 1) if seconds else 0.0,
             runtime=self._params.runtime,
@@ -343,25 +374,7 @@ class _Encoding:
 
     def _asked(self) -> dict[str, Any]:
         """Everything that the bytes of the vectors depend on, and the name of the model."""
-        return {**self._asked_of_all(), "dimension": self._storage.dimension, "plan": self._plan()}
-
-    def _asked_of_all(self) -> dict[str, Any]:
-        """The same, without the facts that are known only after the model is loaded."""
-        own = self._found.quantizer if self._found else None
-        return {
-            "input": self._digest,
-            "column": list(self._params.column) or None,
-            "id_column": self._params.id_column,
-            "format": self._params.format,
-            "passages": self._params.passages,
-            "skip_bad": self._params.skip_bad,
-            "model": {"reference": self._model.reference, "digest": self._model.digest},
-            "store": own.format if own else self._params.store,
-            "quantizer": self._found.digest if self._found else None,
-            "dtype": self._params.dtype,
-            "file_rows": text_vectors.FILE_ROWS,
-            "ids": "of the input" if self._texts.named else "row numbers",
-        }
+        return {**self._encoding.asked, "dimension": self._storage.dimension, "plan": self._plan()}
 
     def _plan(self) -> dict[str, Any]:
         """How the vectors are computed."""
