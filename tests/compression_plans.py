@@ -9,7 +9,7 @@ from sentcompress.compression.shapes import Candidate
 PUBLISHED = Candidate("general-9m", 9_489_094, published=True)
 CUT = Candidate("teacher:2", 9_000_000, {"token-dim": 128, "vocabulary": 8000, "start": "sentences"})
 WHOLE = Candidate("teacher:6", 16_000_000, {"vocabulary": 12_500}, whole=True)
-ROUNDED = Candidate("teacher:6", 9_950_000, {"vocabulary": 15_000}, whole=True, weights="int4")
+ROUNDED = Candidate("teacher:6", 9_950_000, {"vocabulary": 15_000}, whole=True, weight_format="int4")
 OWN = Candidate("embedded", 22_800_000, untrained=True)
 
 

@@ -128,9 +128,9 @@ class CompressionPlan:
 
     @property
     def weight_option(self) -> dict[str, str]:
-        """The option of `distill` and `export` that says how weights are stored, the same for all candidates."""
-        stored = self.candidates[0].weights
-        return {} if stored == INT8 else {"weight-format": stored}
+        """The option of `distill` and `export` for the weight format, the same for all candidates."""
+        weight_format = self.candidates[0].weight_format
+        return {} if weight_format == INT8 else {"weight-format": weight_format}
 
     def stages(self) -> Iterator[dict[str, Any]]:
         """The stages, each a table of the recipe."""

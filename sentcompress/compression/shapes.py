@@ -60,7 +60,7 @@ class Candidate:
         published: whether it comes with the package, or is cut from a student that does.
         whole: whether it has all layers of the teacher, and lacks rare tokens and perhaps some neurons.
         multiplications: for each token, see `TeacherSize.multiplications`.
-        weights: how its graph stores weights, int8 or int4.
+        weight_format: of its graph, int8 or int4.
     """
 
     student: str
@@ -70,7 +70,7 @@ class Candidate:
     published: bool = False
     whole: bool = False
     multiplications: int = 0
-    weights: str = INT8
+    weight_format: str = INT8
 
     @property
     def is_good(self) -> bool:
@@ -86,7 +86,7 @@ class Candidate:
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
         parts = told_sizes({name.replace("-", "_"): value for name, value in self.options.items()})
-        bits = ["weights of 4 bits"] if self.weights == INT4 else []
+        bits = ["weights of 4 bits"] if self.weight_format == INT4 else []
         if self.published or self.untrained:
             own = f"{self.student}, a {'published student' if self.published else 'teacher'}"
             cut = [f"cut to {' and '.join(parts)}"] if parts else []
@@ -105,7 +105,7 @@ class TeacherSize:
             position table.
         vector: D, the width of its vectors.
         table: width of its token and position tables; 0 for that of the hidden states.
-        stored: number of layers with weights of their own; 0 for all. ALBERT's layers share theirs.
+        distinct_layers: number of layers with weights of their own; 0 for all. ALBERT's layers share theirs.
         can_cut: whether layers and neurons can be removed.
         can_factorise: whether its token table can be made narrower.
         can_trim: whether tokens can be removed from its vocabulary.
@@ -118,7 +118,7 @@ class TeacherSize:
     positions: int
     vector: int
     table: int = 0
-    stored: int = 0
+    distinct_layers: int = 0
     can_cut: bool = True
     can_factorise: bool = True
     can_trim: bool = True
@@ -134,7 +134,7 @@ class TeacherSize:
             positions=whole_number(config, "max_position_embeddings"),
             vector=vector,
             table=whole_number(config, "embedding_size"),
-            stored=whole_number(config, "num_hidden_groups") * whole_number(config, "inner_group_num"),
+            distinct_layers=whole_number(config, "num_hidden_groups") * whole_number(config, "inner_group_num"),
             **can,
         )
         return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
@@ -145,24 +145,24 @@ class TeacherSize:
         token_dim: int | None = None,
         tokens: int | None = None,
         neurons: int | None = None,
-        weights: str = INT8,
+        weight_format: str = INT8,
     ) -> int:
         """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
         neurons, tokens = neurons or self.neurons, tokens or self.tokens
         applied, narrow = layers or self.layers, token_dim or self.table or self.width
-        layers = layers or self.stored or self.layers
+        layers = layers or self.distinct_layers or self.layers
         # Outputs and inputs of each matrix, and how many there are of it.
         matrices = [(self.width, self.width, 4 * layers), (neurons, self.width, layers), (self.width, neurons, layers)]
         matrices += [(tokens, narrow, 1), (self.positions, narrow, 1)]
         matrices += [(self.width, narrow, 1)] if narrow != self.width else []
         matrices += [] if self.vector == self.width else [(self.vector, self.width, 1)]
-        stored = sum(count * _matrix_bytes(rows, columns, weights) for rows, columns, count in matrices)
+        of_matrices = sum(count * _matrix_bytes(rows, columns, weight_format) for rows, columns, count in matrices)
         others = layers * (9 * self.width + neurons)
-        return round(stored) + 4 * others + graph_overhead(self.width, neurons, weights, layers, applied)
+        return round(of_matrices) + 4 * others + graph_overhead(self.width, neurons, weight_format, layers, applied)
 
     @property
-    def smallest_weights(self) -> str:
-        """How weights take the fewest bytes: only rows of whole blocks can be stored in 4 bits."""
+    def smallest_weight_format(self) -> str:
+        """The weight format of the fewest bytes: only rows of whole blocks can be stored in 4 bits."""
         return INT8 if self.width % BLOCK else INT4
 
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
@@ -173,17 +173,17 @@ class TeacherSize:
         """This share of the neurons; None if it is all of them."""
         return None if share == 1 else round(share * self.neurons)
 
-    def tokens_within(self, most: int, neurons: int | None = None, weights: str = INT8) -> int | None:
+    def tokens_within(self, most: int, neurons: int | None = None, weight_format: str = INT8) -> int | None:
         """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
 
         None if the whole vocabulary fits.
         """
-        spare = most - self.graph_bytes(neurons=neurons, weights=weights)
-        each = _matrix_bytes(self.tokens, self.table or self.width, weights) / self.tokens
+        spare = most - self.graph_bytes(neurons=neurons, weight_format=weight_format)
+        each = _matrix_bytes(self.tokens, self.table or self.width, weight_format) / self.tokens
         return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
 
 
-def graph_overhead(width: int, neurons: int, weights: str, layers: int, applied: int | None = None) -> int:
+def graph_overhead(width: int, neurons: int, weight_format: str, layers: int, applied: int | None = None) -> int:
     """The bytes of a graph besides its parameters.
 
     Operators, and for each layer a scale and a zero point for each output of a matrix, and the factors of outliers of
@@ -193,12 +193,12 @@ def graph_overhead(width: int, neurons: int, weights: str, layers: int, applied:
         applied: how often layers are applied; as often as there are layers by default.
     """
     columns = 5 * (5 * width + neurons) + 2 * (3 * width + neurons)
-    return layers * columns + (applied or layers) * OPERATORS[weights] + GRAPH
+    return layers * columns + (applied or layers) * OPERATORS[weight_format] + GRAPH
 
 
-def _matrix_bytes(rows: int, columns: int, weights: str) -> float:
+def _matrix_bytes(rows: int, columns: int, weight_format: str) -> float:
     """The bytes of a matrix; what 4 bits are not possible for has 8."""
-    return rows * columns * WEIGHT_BYTES[weights if is_packable((rows, columns)) else INT8]
+    return rows * columns * WEIGHT_BYTES[weight_format if is_packable((rows, columns)) else INT8]
 
 
 def own_shape(teacher: TeacherSize, name: str) -> Candidate:
@@ -221,7 +221,7 @@ def fitting(
     """
     ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
-    for layers, shape in _cuts(teacher, ready[0].weights if ready else teacher.smallest_weights):
+    for layers, shape in _cuts(teacher, ready[0].weight_format if ready else teacher.smallest_weight_format):
         if fast and 2 * shape.multiplications > teacher.multiplications():
             continue
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
@@ -233,8 +233,8 @@ def fitting(
     whole = [] if fast else _with_all_layers(teacher, most, shares)
     of_all_layers = {shape.student for shape in whole}
     found = [*whole, *ready, *(shape for shape in cut if shape.student not in of_all_layers)]
-    # One way of storing weights for all, which are compared by what remains of them when they are rounded.
-    return [shape for shape in found if shape.weights == found[0].weights][:count]
+    # One weight format for all, which are compared by what remains of them when they are rounded.
+    return [shape for shape in found if shape.weight_format == found[0].weight_format][:count]
 
 
 def _of_published(most: int) -> list[Candidate]:
@@ -257,11 +257,11 @@ def _of_published(most: int) -> list[Candidate]:
 
 def _cut_of_published(size: TeacherSize, name: str, most: int) -> Candidate | None:
     """A published student in 4 bits, as it is or with as many of its neurons as leave room for enough tokens."""
-    for share in NEURONS_LEFT[:1] if size.stored else NEURONS_LEFT:
+    for share in NEURONS_LEFT[:1] if size.distinct_layers else NEURONS_LEFT:
         neurons = size.neurons_left(share)
         tokens = size.tokens_within(most, neurons, INT4)
         if tokens is None or tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
-            return replace(_cut(size, name, tokens=tokens, neurons=neurons, weights=INT4), published=True)
+            return replace(_cut(size, name, tokens=tokens, neurons=neurons, weight_format=INT4), published=True)
     return None
 
 
@@ -275,11 +275,13 @@ def _size_of_published(name: str) -> TeacherSize:
 def smallest(teacher: TeacherSize) -> Candidate | None:
     """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
     return min(
-        (shape for _, shape in _cuts(teacher, teacher.smallest_weights)), key=lambda shape: shape.bytes, default=None
+        (shape for _, shape in _cuts(teacher, teacher.smallest_weight_format)),
+        key=lambda shape: shape.bytes,
+        default=None,
     )
 
 
-def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]:
+def _cuts(teacher: TeacherSize, weight_format: str) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
     narrower = [None if share is None else round(share * teacher.width) for share in TOKEN_DIMS]
     smaller = [_rounded(share * teacher.tokens) for share in VOCABULARIES if share < 1]
@@ -298,7 +300,7 @@ def _cuts(teacher: TeacherSize, weights: str) -> Iterator[tuple[int, Candidate]]
             token_dim=token_dim,
             tokens=tokens,
             neurons=teacher.neurons_left(share),
-            weights=weights,
+            weight_format=weight_format,
         )
         yield layers, shape
 
@@ -309,12 +311,17 @@ def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -
     Args:
         shares: of its neurons, to try in 4 bits.
     """
-    tried = [(INT8, 1.0, ENOUGH_FOR_INT8), *((teacher.smallest_weights, share, LEAST_VOCABULARY) for share in shares)]
-    for weights, share, least in tried if teacher.can_cut else []:
+    tried = [
+        (INT8, 1.0, ENOUGH_FOR_INT8),
+        *((teacher.smallest_weight_format, share, LEAST_VOCABULARY) for share in shares),
+    ]
+    for weight_format, share, least in tried if teacher.can_cut else []:
         neurons = teacher.neurons_left(share)
-        tokens = teacher.tokens_within(most, neurons, weights)
+        tokens = teacher.tokens_within(most, neurons, weight_format)
         if tokens is None or (teacher.can_trim and tokens >= least):
-            shape = _cut(teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons, weights=weights)
+            shape = _cut(
+                teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons, weight_format=weight_format
+            )
             return [replace(shape, whole=True)]
     return []
 
@@ -327,7 +334,7 @@ def _cut(
     token_dim: int | None = None,
     tokens: int | None = None,
     neurons: int | None = None,
-    weights: str = INT8,
+    weight_format: str = INT8,
 ) -> Candidate:
     options = {"token-dim": token_dim, "vocabulary": tokens, "feed-forward": neurons}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -335,9 +342,9 @@ def _cut(
         given["character-count"] = CHARACTER_COUNT
     if token_dim or neurons:
         given["start"] = "sentences"
-    size = model.graph_bytes(layers, token_dim, tokens, neurons, weights)
+    size = model.graph_bytes(layers, token_dim, tokens, neurons, weight_format)
     work = model.multiplications(layers, neurons)
-    return Candidate(student, size, given, multiplications=work, weights=weights)
+    return Candidate(student, size, given, multiplications=work, weight_format=weight_format)
 
 
 def _rounded(tokens: float) -> int:

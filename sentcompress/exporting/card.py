@@ -120,7 +120,7 @@ class Card:
                 "weights",
                 facts.get("weights", "float32") + ("; computed in float32" * (facts.get("weights") == "float16")),
             ),
-            *([("int8 graph", "weights stored in 4 bits")] if facts.get("graph_weights") == INT4 else []),
+            *([("int8 graph", "weights stored in 4 bits")] if facts.get("weight_format") == INT4 else []),
             (
                 "architecture",
                 f"{encoder.architecture}, {counted(encoder.depth, 'layer')}, hidden size {encoder.hidden_size}",

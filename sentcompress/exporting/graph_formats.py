@@ -42,11 +42,11 @@ class Int8Graph(OnnxGraph):
     """The float32 graph quantised to int8.
 
     Args:
-        weights: how its weights are to be stored, int8 or int4.
+        weight_format: how its weights are to be stored, int8 or int4.
         texts: texts to find the outliers of activations on.
 
     Attributes:
-        stored: how its weights are stored, once it is written.
+        written_weight_format: how its weights are stored, once it is written: int8 if int4 is not possible.
     """
 
     title = "ONNX int8"
@@ -54,12 +54,15 @@ class Int8Graph(OnnxGraph):
     exact = False
     file = INT8_FILE
 
-    def __init__(self, weights: str = INT8, texts: Sequence[str] = BUILT_IN_SAMPLE) -> None:
-        self.weights, self.texts, self.stored = weights, texts, weights
+    def __init__(self, weight_format: str = INT8, texts: Sequence[str] = BUILT_IN_SAMPLE) -> None:
+        self.weight_format = self.written_weight_format = weight_format
+        self.texts = texts
 
     def write(self, encoder: Encoder, folder: Path) -> None:
         tokens = _tokens(encoder, self.texts)
-        self.stored = quantise(folder / FLOAT32_FILE, folder / self.file, self.weights, tokens, encoder.padding)
+        self.written_weight_format = quantise(
+            folder / FLOAT32_FILE, folder / self.file, self.weight_format, tokens, encoder.padding
+        )
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors

@@ -124,7 +124,7 @@ def _trace(encoder: Encoder) -> Any:
 def quantise(
     source: Path,
     target: Path,
-    weights: str = INT8,
+    weight_format: str = INT8,
     tokens: Sequence[Sequence[int]] = (),
     padding: int = 0,
 ) -> str:
@@ -136,13 +136,13 @@ def quantise(
     rows are looked up, not multiplied.
 
     Args:
-        weights: how the weights are stored, int8 or int4; see `packed_weights`.
+        weight_format: int8 or int4; see `packed_weights`.
         tokens: token ids of texts to find the outliers of activations on, see `scale_outliers`; without any, no
             activation is scaled.
         padding: the id of the padding token.
 
     Returns:
-        How weights are stored: int8 if there is no matrix that 4 bits are possible for.
+        The weight format: int8 if there is no matrix that 4 bits are possible for.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -151,7 +151,7 @@ def quantise(
         # The quantiser leaves temporary files next to its input and its output if it is interrupted.
         unfinished, changed = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
         model = onnx.load(source)
-        codes = round_weights(model) if weights == INT4 else {}
+        codes = round_weights(model) if weight_format == INT4 else {}
         factors = scale_outliers(model, tokens, padding) if tokens else {}
         onnx.save(model, changed)
         quantize_dynamic(changed, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)

@@ -67,10 +67,10 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         if score is not None:
             exported = int8_graph(known)[1] if command == "export" else 0
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
-            weights = str(made.get("weight-format", INT8))
-            known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weights == INT8 else 0
-            graph = graph_overhead(384, 1536, weights, layers=3)  # that of general-9m: the shape is not recorded
-            estimated = round(WEIGHT_BYTES[weights] * int(facts["parameters"])) + graph
+            weight_format = str(made.get("weight-format", INT8))
+            known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weight_format == INT8 else 0
+            graph = graph_overhead(384, 1536, weight_format, layers=3)  # that of general-9m: the shape is not recorded
+            estimated = round(WEIGHT_BYTES[weight_format] * int(facts["parameters"])) + graph
             yield Tried(
                 name=name,
                 made=command,

@@ -59,7 +59,7 @@ class _Inputs:
         sentences: the table that the texts of the verification are taken from; None: built-in ones.
         measured: measurements of the model, for its card.
         documents_by: the model that encodes the documents of the router; None: there is no router.
-        weights: how the int8 graph is to store its weights.
+        weight_format: how the int8 graph is to store its weights.
     """
 
     model: NamedModel
@@ -71,7 +71,7 @@ class _Inputs:
     calibration: NamedTexts | None
     documents_by: NamedModel | None
     notes: str
-    weights: str
+    weight_format: str
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -127,7 +127,7 @@ def _find_inputs(params: Params, work: WorkDirectory) -> _Inputs:
         calibration=find_named_texts(work, params.calibrate) if params.calibrate else None,
         documents_by=_documents_by(params, work),
         notes=read_notes(params.notes) if params.notes is not None else "",
-        weights=params.weight_format or weight_format_of(lineage) or INT8,
+        weight_format=params.weight_format or weight_format_of(lineage) or INT8,
     )
 
 
@@ -169,7 +169,7 @@ def _request(params: Params, inputs: _Inputs) -> Request:
     resolved = {
         "model": model.reference,
         "sets": [found.name for found in inputs.sets],
-        "weight_format": inputs.weights,
+        "weight_format": inputs.weight_format,
         **packages_of(params.formats),
     }
     chosen = {"router": typed_name(params.router, documents_by)} if documents_by else {}
@@ -194,7 +194,7 @@ class _Export:
             )
         self._texts = verification.with_extremes(_sample(inputs.sentences), self.encoder)
         self._calibrating = _calibrating(inputs.calibration) if inputs.calibration else []
-        self._graph = Int8Graph(inputs.weights, self._calibrating or self._texts)
+        self._graph = Int8Graph(inputs.weight_format, self._calibrating or self._texts)
         if "int8" in formats:
             formats["int8"] = self._graph
 
@@ -202,7 +202,7 @@ class _Export:
         """Write all files and read them back; returns the facts."""
         facts = _write(self._build, self.encoder, self._formats, task, float16=self._params.float16)
         if "int8" in self._formats:
-            facts["graph_weights"] = self._graph_weights()
+            facts["weight_format"] = self._weight_format()
         if self._inputs.quantizer:
             facts["vectors"] = self._with_quantizer(self._inputs.quantizer)
         if self._inputs.documents_by:
@@ -214,15 +214,15 @@ class _Export:
         task.advance()
         return facts
 
-    def _graph_weights(self) -> str:
-        """How the int8 graph stores its weights."""
-        stored = self._graph.stored
-        if stored != self._graph.weights:
+    def _weight_format(self) -> str:
+        """How the int8 graph stores its weights; warns if that is not what was asked for."""
+        written = self._graph.written_weight_format
+        if written != self._graph.weight_format:
             self._reporter.warn(
                 "the int8 graph stores its weights in int8: the rows of its matrices cannot be divided into "
                 f"blocks of {BLOCK} weights, or are too few"
             )
-        return stored
+        return written
 
     def _with_quantizer(self, quantizer: Artifact) -> dict[str, Any]:
         """Write the quantizer; returns its facts for the card."""

@@ -32,7 +32,7 @@ def text_of(of: CompressionPlan) -> str:
         plan([CUT, CUT, CUT, CUT], (60.0, 60.0)),
         plan([WHOLE, PUBLISHED], (120.0,)),
         plan([ROUNDED]),
-        plan([replace(CUT, weights="int4"), replace(PUBLISHED, weights="int4")], (120.0,), keep_index=True),
+        plan([replace(CUT, weight_format="int4"), replace(PUBLISHED, weight_format="int4")], (120.0,), keep_index=True),
         plan([PUBLISHED]),
         plan([CUT], keep_index=True),
         plan([OWN]),
@@ -163,7 +163,7 @@ def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
 
 
 def test_weights_of_four_bits_are_trained_and_exported_as_such() -> None:
-    rounds = plan([replace(PUBLISHED, weights="int4"), replace(CUT, weights="int4")], (120.0,))
+    rounds = plan([replace(PUBLISHED, weight_format="int4"), replace(CUT, weight_format="int4")], (120.0,))
     for of in (plan([ROUNDED]), rounds):
         stages = list(of.stages())
         assert {one.get("weight-format") for one in stages if one["command"] in ("distill", "export")} == {"int4"}

@@ -24,7 +24,7 @@ def test_the_sizes_are_those_of_graphs_that_were_exported() -> None:
     assert MINILM.graph_bytes(layers=3, token_dim=128) == pytest.approx(PUBLISHED["general-9m"].graph_bytes, rel=0.002)
     narrow = MINILM.graph_bytes(layers=2, token_dim=64, tokens=15_500, neurons=384)
     assert narrow == pytest.approx(2_905_581, rel=0.006)
-    assert MINILM.graph_bytes(weights="int4") == pytest.approx(13_389_000, rel=0.002)
+    assert MINILM.graph_bytes(weight_format="int4") == pytest.approx(13_389_000, rel=0.002)
 
 
 @pytest.mark.parametrize("most", [3_000_000, 6_000_000, 10_000_000, 15_000_000])
@@ -39,7 +39,7 @@ def test_what_is_tried_fits_and_uses_the_budget(most: int) -> None:
 
 def test_a_published_student_comes_first_where_speed_is_preferred_and_the_teacher_is_its_own() -> None:
     first = fitting(MINILM, 10_000_000, with_published=True, count=2, fast=True)[0]
-    assert (first.student, first.published, first.weights) == ("general-9m", True, "int8")
+    assert (first.student, first.published, first.weight_format) == ("general-9m", True, "int8")
     assert not any(s.published for s in fitting(MINILM, 10_000_000, with_published=False, count=9))
 
 
@@ -49,11 +49,11 @@ def test_where_speed_is_preferred_nothing_computes_more_than_half_of_the_teacher
     shapes = fitting(MINILM, most, with_published=published, count=9, fast=True)
     assert shapes
     assert all(2 * shape.multiplications <= MINILM.multiplications() for shape in shapes)
-    assert len({shape.weights for shape in shapes}) == 1
+    assert len({shape.weight_format for shape in shapes}) == 1
 
 
 @pytest.mark.parametrize(
-    ("most", "published", "tokens", "neurons", "weights"),
+    ("most", "published", "tokens", "neurons", "weight_format"),
     [
         (22_000_000, True, 28_000, None, "int8"),
         (16_000_000, True, 12_500, None, "int8"),
@@ -66,19 +66,19 @@ def test_where_speed_is_preferred_nothing_computes_more_than_half_of_the_teacher
     ],
 )
 def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enough(
-    most: int, published: bool, tokens: int | None, neurons: int | None, weights: str
+    most: int, published: bool, tokens: int | None, neurons: int | None, weight_format: str
 ) -> None:
     first, *others = fitting(MINILM, most, with_published=published, count=4)
     assert first.whole == (tokens is not None)
     assert all(not shape.whole for shape in others)
-    assert {shape.weights for shape in (first, *others)} == {weights}
+    assert {shape.weight_format for shape in (first, *others)} == {weight_format}
     if tokens:
         narrowed = {} if neurons is None else {"feed-forward": neurons, "start": "sentences"}
         assert first.student == "teacher:6"
         assert first.options == {"vocabulary": tokens, "character-count": 2, **narrowed}
         assert most - 500 * 384 <= first.bytes <= most
         units = "" if neurons is None else f", feed-forward layers of {neurons} units"
-        bits = ", weights of 4 bits" if weights == "int4" else ""
+        bits = ", weights of 4 bits" if weight_format == "int4" else ""
         assert first.described == f"all of the teacher's layers, a vocabulary of {tokens:,} tokens{units}{bits}"
         assert "teacher:6" not in {shape.student for shape in others}
     else:
@@ -87,10 +87,10 @@ def test_the_teacher_with_a_smaller_vocabulary_comes_first_if_that_is_large_enou
 
 def test_the_whole_teacher_with_weights_of_four_bits_keeps_its_vocabulary_where_it_fits() -> None:
     first = fitting(MINILM, 14_000_000, with_published=True, count=1)[0]
-    assert (first.student, first.options, first.weights) == ("teacher:6", {}, "int4")
+    assert (first.student, first.options, first.weight_format) == ("teacher:6", {}, "int4")
     # The same of a teacher whose vocabulary cannot be cut, such as a multilingual one.
     first = fitting(replace(MINILM, can_trim=False), 14_000_000, with_published=False, count=1)[0]
-    assert (first.student, first.options, first.weights) == ("teacher:6", {}, "int4")
+    assert (first.student, first.options, first.weight_format) == ("teacher:6", {}, "int4")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
     tiny = TeacherSize(layers=4, width=312, neurons=1200, tokens=30522, positions=512, vector=312)
     for most in (3_000_000, 6_000_000, 12_000_000):
         shapes = fitting(tiny, most, with_published=False, count=4)
-        assert {shape.weights for shape in shapes} == {"int8"}
-    assert tiny.graph_bytes(weights="int4") > 0.99 * tiny.graph_bytes()
+        assert {shape.weight_format for shape in shapes} == {"int8"}
+    assert tiny.graph_bytes(weight_format="int4") > 0.99 * tiny.graph_bytes()
 
 
 def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:

@@ -69,12 +69,12 @@ def test_the_scaled_graph_gives_the_same_vectors_and_its_int8_graph_nearer_ones(
     onnx.save(model, tmp_path / "scaled.onnx")
     exact = vectors(path)
     np.testing.assert_allclose(vectors(tmp_path / "scaled.onnx"), exact, atol=1e-5)
-    for weights in (INT8, INT4):
-        plain, scaled = tmp_path / f"{weights}.onnx", tmp_path / f"{weights}-scaled.onnx"
-        quantise(path, plain, weights)
-        quantise(path, scaled, weights, TOKENS, 0)
+    for weight_format in (INT8, INT4):
+        plain, scaled = tmp_path / f"{weight_format}.onnx", tmp_path / f"{weight_format}-scaled.onnx"
+        quantise(path, plain, weight_format)
+        quantise(path, scaled, weight_format, TOKENS, 0)
         errors = [float(np.square(vectors(one) - exact).mean()) for one in (plain, scaled)]
-        assert errors[1] < (0.7 if weights == INT8 else 1.1) * errors[0], (weights, errors)
+        assert errors[1] < (0.7 if weight_format == INT8 else 1.1) * errors[0], (weight_format, errors)
         assert scaled.stat().st_size < 1.1 * plain.stat().st_size + 20_000
 
 

@@ -518,7 +518,7 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
         run(asked(documents, roberta, max_bytes="1kB"), work, Reporter())
     assert "a vocabulary" not in str(found.value.hint)
     albert = SimpleNamespace(label="albert", source=SimpleNamespace(label="albert"))
-    size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, stored=1, can_cut=False)
+    size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, distinct_layers=1, can_cut=False)
     with pytest.raises(UsageError, match="albert cannot be made smaller") as found:
         planning.candidates_within(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
     assert str(found.value.hint).startswith("the teacher itself is 11.")

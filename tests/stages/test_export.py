@@ -523,7 +523,7 @@ def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
         build.finish({"method": "mse", "student": "teacher:1", "teacher": "owner/big-teacher"})
     rounded = run(Params(model="rounded"), work)
     plain = run(Params(model="rounded", weight_format="int8", name="plain"), work)
-    assert (rounded.facts["graph_weights"], plain.facts["graph_weights"]) == ("int4", "int8")
+    assert (rounded.facts["weight_format"], plain.facts["weight_format"]) == ("int4", "int8")
     graphs = [(made.path / INT8_FILE).read_bytes() for made in (rounded, plain)]
     assert b"BitShift" in graphs[0]
     assert b"BitShift" not in graphs[1]
