@@ -332,7 +332,11 @@ def quantizer(work: WorkDirectory, of: Artifact, name: str) -> Artifact:
 
 def export(work: WorkDirectory, of: Artifact | None, name: str) -> Artifact:
     checked = {"int8": {"mean_cosine": 0.9968, "texts": 200}}
-    facts = {"bytes": {"model.safetensors": 4_000_000, "onnx/sentence_embedding_int8.onnx": 1_000_000}}
+    written = {"folder": "model.safetensors", "int8": "onnx/sentence_embedding_int8.onnx"}
+    facts = {
+        "formats": {title: {"title": title, "files": [file]} for title, file in written.items()},
+        "bytes": {"model.safetensors": 4_000_000, "onnx/sentence_embedding_int8.onnx": 1_000_000},
+    }
     inputs = {of.reference: of.digest} if of else {}
     return make(work, "exports", name, "export", {**facts, "checked": checked, **SIZES}, inputs)
 

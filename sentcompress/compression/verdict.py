@@ -14,6 +14,9 @@ from sentcompress.numeric import between
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
 
+# The export format of the graph whose bytes are limited, see `exporting.formats`.
+GRAPH_FORMAT = "int8"
+
 
 @dataclass(frozen=True)
 class Achieved:
@@ -143,7 +146,8 @@ def _unimproved(student: Artifact | None) -> Iterator[str]:
 
 def int8_graph(facts: Mapping[str, Any]) -> tuple[str, int]:
     """The path of the int8 graph in an export, from its facts, and its bytes; an empty path and 0 if it has none."""
-    return next(((path, size) for path, size in facts["bytes"].items() if "int8" in path), ("", 0))
+    files = facts["formats"].get(GRAPH_FORMAT, {"files": ()})["files"]
+    return next(((path, facts["bytes"][path]) for path in files), ("", 0))
 
 
 def faster(bench: Artifact) -> float | None:
