@@ -17,11 +17,12 @@ from sentcompress.compression.budget import (
     TooShortError,
     share_out,
 )
+from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.plan_words import told, told_documents
 from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents
 from sentcompress.compression.request import absolute
-from sentcompress.compression.shapes import Candidate, TeacherSize, fitting, own_shape, smallest, told_shapes
+from sentcompress.compression.shapes import Candidate, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.errors import InputError, UsageError
@@ -118,8 +119,8 @@ def plan_file_of(plan: CompressionPlan, request: Mapping[str, Any], *, since: st
     )
 
 
-def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> TeacherSize:
-    size = TeacherSize.of(
+def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> TransformerSize:
+    size = TransformerSize.of(
         config,
         encoder.dimension,
         can_cut=config.get("model_type") in WITH_LAYERS,
@@ -148,7 +149,7 @@ def _documents(params: Params) -> Documents:
     )
 
 
-def candidates_within(params: Params, found: NamedModel, teacher: TeacherSize, most: int) -> list[Candidate]:
+def candidates_within(params: Params, found: NamedModel, teacher: TransformerSize, most: int) -> list[Candidate]:
     """The shapes to train, the most promising first: those whose int8 graph has at most `most` bytes.
 
     Only the teacher itself, if it fits and speed is not preferred. Beside a shape that is good from the start, only a

@@ -1,9 +1,4 @@
-"""The students that a budget of bytes allows: published ones, whole or made smaller, and shapes cut from the teacher.
-
-The size of a shape is computed, that of its int8 graph: one byte for each weight of a matrix, or 0.58 if weights are
-stored in 4 bits, and four for every other parameter. The graphs of `export` differ by at most 1%, that of general-2m by
-2%.
-"""
+"""The students that fit a budget of bytes: published ones, whole or made smaller, and shapes cut from the teacher."""
 
 from __future__ import annotations
 
@@ -12,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from sentcompress.models.model_files import read_config, whole_number
+from sentcompress.compression.graph_size import TransformerSize
+from sentcompress.models.model_files import read_config
 from sentcompress.models.shape import told_sizes
-from sentcompress.models.weight_formats import BLOCK, INT4, INT8, WEIGHT_BYTES, is_packable
+from sentcompress.models.weight_formats import INT4, INT8
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
-# Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4
-# bits are more.
-OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000
 # Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
 # the teacher's.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
@@ -59,7 +52,7 @@ class Candidate:
         untrained: whether it can be used without training: the teacher itself.
         published: whether it comes with the package, or is cut from a student that does.
         whole: whether it has all layers of the teacher, and lacks rare tokens and perhaps some neurons.
-        multiplications: for each token, see `TeacherSize.multiplications`.
+        multiplications: for each token, see `TransformerSize.multiplications`.
         weight_format: of its graph, int8 or int4.
     """
 
@@ -96,118 +89,13 @@ class Candidate:
         return ", ".join([f"{self.student.removeprefix('teacher:')} of the teacher's layers", *parts, *bits])
 
 
-@dataclass(frozen=True)
-class TeacherSize:
-    """The sizes of a teacher, from its configuration, and which of its parts can be made smaller.
-
-    Attributes:
-        layers, width, neurons, tokens, positions: of its layers, hidden states, feed-forward networks, vocabulary and
-            position table.
-        vector: D, the width of its vectors.
-        table: width of its token and position tables; 0 for that of the hidden states.
-        distinct_layers: number of layers with weights of their own; 0 for all. ALBERT's layers share theirs.
-        can_cut: whether layers and neurons can be removed.
-        can_factorise: whether its token table can be made narrower.
-        can_trim: whether tokens can be removed from its vocabulary.
-    """
-
-    layers: int
-    width: int
-    neurons: int
-    tokens: int
-    positions: int
-    vector: int
-    table: int = 0
-    distinct_layers: int = 0
-    can_cut: bool = True
-    can_factorise: bool = True
-    can_trim: bool = True
-
-    @classmethod
-    def of(cls, config: dict[str, Any], vector: int, **can: bool) -> TeacherSize | None:
-        """The sizes in a configuration; None if it does not tell them. `can` has the last three attributes."""
-        found = cls(
-            layers=whole_number(config, "num_hidden_layers", "n_layers"),
-            width=whole_number(config, "hidden_size", "dim"),
-            neurons=whole_number(config, "intermediate_size", "hidden_dim"),
-            tokens=whole_number(config, "vocab_size"),
-            positions=whole_number(config, "max_position_embeddings"),
-            vector=vector,
-            table=whole_number(config, "embedding_size"),
-            distinct_layers=whole_number(config, "num_hidden_groups") * whole_number(config, "inner_group_num"),
-            **can,
-        )
-        return found if all((found.layers, found.width, found.neurons, found.tokens)) else None
-
-    def graph_bytes(
-        self,
-        layers: int | None = None,
-        token_dim: int | None = None,
-        tokens: int | None = None,
-        neurons: int | None = None,
-        weight_format: str = INT8,
-    ) -> int:
-        """The size of the int8 graph of a shape cut from this teacher; None keeps what the teacher has."""
-        neurons, tokens = neurons or self.neurons, tokens or self.tokens
-        applied, narrow = layers or self.layers, token_dim or self.table or self.width
-        layers = layers or self.distinct_layers or self.layers
-        # Outputs and inputs of each matrix, and how many there are of it.
-        matrices = [(self.width, self.width, 4 * layers), (neurons, self.width, layers), (self.width, neurons, layers)]
-        matrices += [(tokens, narrow, 1), (self.positions, narrow, 1)]
-        matrices += [(self.width, narrow, 1)] if narrow != self.width else []
-        matrices += [] if self.vector == self.width else [(self.vector, self.width, 1)]
-        of_matrices = sum(count * _matrix_bytes(rows, columns, weight_format) for rows, columns, count in matrices)
-        others = layers * (9 * self.width + neurons)
-        return round(of_matrices) + 4 * others + graph_overhead(self.width, neurons, weight_format, layers, applied)
-
-    @property
-    def smallest_weight_format(self) -> str:
-        """The weight format of the fewest bytes: only rows of whole blocks can be stored in 4 bits."""
-        return INT8 if self.width % BLOCK else INT4
-
-    def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
-        """The multiplications of all layers for each token, without those of attention among tokens."""
-        return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
-
-    def neurons_left(self, share: float) -> int | None:
-        """This share of the neurons; None if it is all of them."""
-        return None if share == 1 else round(share * self.neurons)
-
-    def tokens_within(self, most: int, neurons: int | None = None, weight_format: str = INT8) -> int | None:
-        """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
-
-        None if the whole vocabulary fits.
-        """
-        spare = most - self.graph_bytes(neurons=neurons, weight_format=weight_format)
-        each = _matrix_bytes(self.tokens, self.table or self.width, weight_format) / self.tokens
-        return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
-
-
-def graph_overhead(width: int, neurons: int, weight_format: str, layers: int, applied: int | None = None) -> int:
-    """The bytes of a graph besides its parameters.
-
-    Operators, and for each layer a scale and a zero point for each output of a matrix, and the factors of outliers of
-    about half of the inputs.
-
-    Args:
-        applied: how often layers are applied; as often as there are layers by default.
-    """
-    columns = 5 * (5 * width + neurons) + 2 * (3 * width + neurons)
-    return layers * columns + (applied or layers) * OPERATORS[weight_format] + GRAPH
-
-
-def _matrix_bytes(rows: int, columns: int, weight_format: str) -> float:
-    """The bytes of a matrix; what 4 bits are not possible for has 8."""
-    return rows * columns * WEIGHT_BYTES[weight_format if is_packable((rows, columns)) else INT8]
-
-
-def own_shape(teacher: TeacherSize, name: str) -> Candidate:
+def own_shape(teacher: TransformerSize, name: str) -> Candidate:
     """The teacher itself, as an int8 graph."""
     return Candidate(name, teacher.graph_bytes(), untrained=True)
 
 
 def fitting(
-    teacher: TeacherSize, most: int, *, with_published: bool, count: int, fast: bool = False
+    teacher: TransformerSize, most: int, *, with_published: bool, count: int, fast: bool = False
 ) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
@@ -255,7 +143,7 @@ def _of_published(most: int) -> list[Candidate]:
     return found
 
 
-def _cut_of_published(size: TeacherSize, name: str, most: int) -> Candidate | None:
+def _cut_of_published(size: TransformerSize, name: str, most: int) -> Candidate | None:
     """A published student in 4 bits, as it is or with as many of its neurons as leave room for enough tokens."""
     for share in NEURONS_LEFT[:1] if size.distinct_layers else NEURONS_LEFT:
         neurons = size.neurons_left(share)
@@ -265,14 +153,14 @@ def _cut_of_published(size: TeacherSize, name: str, most: int) -> Candidate | No
     return None
 
 
-def _size_of_published(name: str) -> TeacherSize:
+def _size_of_published(name: str) -> TransformerSize:
     config = read_config(FOLDER / name)
-    size = TeacherSize.of(config, int(config["hidden_size"]))
+    size = TransformerSize.of(config, int(config["hidden_size"]))
     assert size is not None
     return size
 
 
-def smallest(teacher: TeacherSize) -> Candidate | None:
+def smallest(teacher: TransformerSize) -> Candidate | None:
     """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
     return min(
         (shape for _, shape in _cuts(teacher, teacher.smallest_weight_format)),
@@ -281,7 +169,7 @@ def smallest(teacher: TeacherSize) -> Candidate | None:
     )
 
 
-def _cuts(teacher: TeacherSize, weight_format: str) -> Iterator[tuple[int, Candidate]]:
+def _cuts(teacher: TransformerSize, weight_format: str) -> Iterator[tuple[int, Candidate]]:
     """Shapes cut from the teacher, each with its number of layers."""
     narrower = [None if share is None else round(share * teacher.width) for share in TOKEN_DIMS]
     smaller = [_rounded(share * teacher.tokens) for share in VOCABULARIES if share < 1]
@@ -305,7 +193,7 @@ def _cuts(teacher: TeacherSize, weight_format: str) -> Iterator[tuple[int, Candi
         yield layers, shape
 
 
-def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -> list[Candidate]:
+def _with_all_layers(teacher: TransformerSize, most: int, shares: Sequence[float]) -> list[Candidate]:
     """The teacher with all layers, in int8 with many tokens or in 4 bits; empty if there is not enough room.
 
     Args:
@@ -327,7 +215,7 @@ def _with_all_layers(teacher: TeacherSize, most: int, shares: Sequence[float]) -
 
 
 def _cut(
-    model: TeacherSize,
+    model: TransformerSize,
     student: str,
     *,
     layers: int | None = None,

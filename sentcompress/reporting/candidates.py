@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.shapes import graph_overhead
+from sentcompress.compression.graph_size import graph_overhead
 from sentcompress.compression.verdict import faster, int8_graph
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sentcompress.compression.shapes import TeacherSize, fitting, graph_overhead, own_shape, smallest
+from sentcompress.compression.graph_size import TransformerSize, graph_overhead
+from sentcompress.compression.shapes import fitting, own_shape, smallest
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
 from sentcompress.models.weight_formats import BITS
 from sentcompress.published import FOLDER, PUBLISHED
 
-MINILM = TeacherSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
+MINILM = TransformerSize(layers=6, width=384, neurons=1536, tokens=30522, positions=512, vector=384)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compress.md"
 
 
@@ -127,7 +128,7 @@ def row_of_the_page(most: int) -> int:
     if first is None:
         return 0
     if first.whole:
-        return 2 if first.weights == "int8" else 3
+        return 2 if first.weight_format == "int8" else 3
     return 5 if first.published else 6
 
 
@@ -142,7 +143,7 @@ def test_the_smallest_limits_in_the_documentation_are_those_of_the_code() -> Non
 
 def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
     """As of TinyBERT, whose hidden states have 312 values."""
-    tiny = TeacherSize(layers=4, width=312, neurons=1200, tokens=30522, positions=512, vector=312)
+    tiny = TransformerSize(layers=4, width=312, neurons=1200, tokens=30522, positions=512, vector=312)
     for most in (3_000_000, 6_000_000, 12_000_000):
         shapes = fitting(tiny, most, with_published=False, count=4)
         assert {shape.weight_format for shape in shapes} == {"int8"}
@@ -204,14 +205,14 @@ def test_what_cannot_be_trimmed_or_cut_is_not(most: int) -> None:
 
 def test_layers_that_share_weights_and_narrow_tables_are_counted_once() -> None:
     sizes = {"num_hidden_layers": 6, "hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30_000}
-    albert = TeacherSize.of(
+    albert = TransformerSize.of(
         {**sizes, "max_position_embeddings": 512, "embedding_size": 128, "num_hidden_groups": 1, "inner_group_num": 1},
         768,
     )
     assert albert is not None
     # paraphrase-albert-small-v2 has 11.7 million parameters, of which its pooler, 0.6 million, is not used.
     assert albert.graph_bytes() == pytest.approx(11_100_000, rel=0.03)
-    electra = TeacherSize.of({**sizes, "max_position_embeddings": 512, "embedding_size": 128}, 768)
+    electra = TransformerSize.of({**sizes, "max_position_embeddings": 512, "embedding_size": 128}, 768)
     assert electra is not None
     assert electra.graph_bytes(layers=3) - electra.graph_bytes(layers=2) == pytest.approx(7_110_000, rel=0.01)
     assert electra.graph_bytes(layers=1) < 12_500_000

@@ -23,9 +23,10 @@ from sentcompress.commands import find_command
 from sentcompress.commands.run import Params as RunParams
 from sentcompress.compression import budget, planning
 from sentcompress.compression.budget import EmbeddingLoad
+from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.recipe import TRAINING
-from sentcompress.compression.shapes import TeacherSize, own_shape
+from sentcompress.compression.shapes import own_shape
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
@@ -83,7 +84,7 @@ def asked(documents: Path, teacher: Path, **changes: object) -> Params:
 
 def just_below(teacher: Path) -> str:
     """A limit for the graph that a teacher with vectors of 32 dimensions does not fit into, but most of it does."""
-    size = TeacherSize.of(read_config(transformer_folder(teacher)), 32)
+    size = TransformerSize.of(read_config(transformer_folder(teacher)), 32)
     assert size is not None
     return f"{own_shape(size, teacher.name).bytes - 1}B"
 
@@ -518,7 +519,7 @@ def test_a_teacher_is_cut_only_where_it_can_be(tmp_path: Path, documents: Path) 
         run(asked(documents, roberta, max_bytes="1kB"), work, Reporter())
     assert "a vocabulary" not in str(found.value.hint)
     albert = SimpleNamespace(label="albert", source=SimpleNamespace(label="albert"))
-    size = TeacherSize(6, 768, 3072, 30_000, 512, 768, table=128, distinct_layers=1, can_cut=False)
+    size = TransformerSize(6, 768, 3072, 30_000, 512, 768, table=128, distinct_layers=1, can_cut=False)
     with pytest.raises(UsageError, match="albert cannot be made smaller") as found:
         planning.candidates_within(asked(documents, roberta), albert, size, 10_000_000)  # type: ignore[arg-type]
     assert str(found.value.hint).startswith("the teacher itself is 11.")
