@@ -342,6 +342,14 @@ def export(work: WorkDirectory, of: Artifact | None, name: str) -> Artifact:
 
 
 SIZES = {"parameters": 850_000, "dimension": 4}
+# The shape of a student; others have no configuration.
+CONFIG = {
+    "num_hidden_layers": 2,
+    "hidden_size": 96,
+    "intermediate_size": 384,
+    "vocab_size": 6000,
+    "max_position_embeddings": 128,
+}
 
 
 def trained(work: WorkDirectory, name: str, start: str, **more: Any) -> Artifact:
@@ -375,7 +383,7 @@ def compressed(path: Path) -> WorkDirectory:
     make(work, "students", "docs-1-best", "select", {"models": ["docs-1-1"], "method": "select", **SIZES})
     last = trained(work, "docs-last", "docs-1-best")
     shares = {"models": ["docs-last", "docs-1-best"], "shares": [0.75, 0.25], "method": "average", **SIZES}
-    mixed = make(work, "students", "docs-mixed", "average", shares)
+    mixed = make(work, "students", "docs-mixed", "average", shares, files={"model/config.json": json.dumps(CONFIG)})
     for one, score in ((last, 92.0), (mixed, 91.0)):
         search(work, one, f"{one.name}-trial", score)
     best = make(work, "students", "docs", "select", {"models": ["docs-last"], "method": "select", **SIZES})

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.compression.graph_size import graph_overhead
+from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.verdict import faster, int8_graph
+from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score, first_score
+from sentcompress.models.model_files import read_config, transformer_folder
+from sentcompress.models.sources import model_folder
 from sentcompress.models.weight_formats import INT8, WEIGHT_BYTES
 from sentcompress.published import PUBLISHED
 from sentcompress.reporting.compressions import Compression
+from sentcompress.store import Artifact
 
 # Options of `distill` that change a student's shape, and their letters in its name.
 CUTS = {"token-dim": "e", "vocabulary": "v", "feed-forward": "f"}
@@ -29,7 +33,7 @@ class Tried:
         how: the same in words.
         shape: what the first training of its line started from.
         bytes: of its int8 graph; where it was not exported, that of the published student that it was trained from, or
-            an estimate from its parameters.
+            computed from its configuration.
         before: dev score before its training.
         score: search fidelity.
         faster: how many times as fast as the teacher its shape was measured to be; None if it was not.
@@ -69,19 +73,33 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
             weight_format = str(made.get("weight-format", INT8))
             known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weight_format == INT8 else 0
-            graph = graph_overhead(384, 1536, weight_format, layers=3)  # that of general-9m: the shape is not recorded
-            estimated = round(WEIGHT_BYTES[weight_format] * int(facts["parameters"])) + graph
             yield Tried(
                 name=name,
                 made=command,
                 how=_how(command, made, known),
                 shape=shape,
-                bytes=exported or known_size or estimated,
+                bytes=exported or known_size or _computed_bytes(facts, maker, weight_format),
                 before=before,
                 score=score,
                 evaluation=evaluation,
                 faster=timed.get(str(search["model"]), speeds.get(shape)),
             )
+
+
+def _computed_bytes(model: Mapping[str, Any], maker: Artifact | None, weight_format: str) -> int:
+    """The size of a model's int8 graph, from its configuration; of a model without one, that of its weights.
+
+    Args:
+        model: what the evaluation recorded of it.
+        maker: its artifact; None if the compression did not make it.
+    """
+    try:
+        config = read_config(transformer_folder(model_folder(maker))) if maker else {}
+    except InputError:  # a static model has none
+        config = {}
+    if size := TransformerSize.of(config, int(model["dimension"])):
+        return size.graph_bytes(weight_format=weight_format)
+    return round(WEIGHT_BYTES[weight_format] * int(model["parameters"]))
 
 
 def _start(stage: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
