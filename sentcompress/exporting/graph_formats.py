@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.formats import Format
 from sentcompress.exporting.graph_reader import GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, require_packages, write_graph
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
 from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.exporting.verification import BUILT_IN_SAMPLE, BoundedReader, Vectors, check_inexact
 from sentcompress.models.weight_formats import INT8

@@ -9,8 +9,6 @@ text-embeddings-inference expect token states [B, T, H], and would pool the vect
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,9 @@ from torch import Tensor, nn
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
-from sentcompress.exporting.graph_reader import INPUTS as INPUTS
-from sentcompress.exporting.outliers import scale_outliers
-from sentcompress.exporting.packed_weights import pack, round_weights
+from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.weight_formats import INT4, INT8
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
@@ -119,46 +114,3 @@ def _trace(encoder: Encoder) -> Any:
             ) from error
     assert program is not None  # None only if the exporter writes the file itself
     return program.model_proto
-
-
-def quantise(
-    source: Path,
-    target: Path,
-    weight_format: str = INT8,
-    tokens: Sequence[Sequence[int]] = (),
-    padding: int = 0,
-) -> str:
-    """Quantise the matrix products and embedding tables of an ONNX graph to int8.
-
-    The weights of matrix products have a scale for each output channel, which is more exact than one scale per matrix.
-    Only seven of their bits are used, because CPUs without VNNI add pairs of products in 16 bits, which eight-bit
-    weights overflow; vectors would then depend on the machine. Embedding tables have one scale and eight bits: their
-    rows are looked up, not multiplied.
-
-    Args:
-        weight_format: int8 or int4; see `packed_weights`.
-        tokens: token ids of texts to find the outliers of activations on, see `scale_outliers`; without any, no
-            activation is scaled.
-        padding: the id of the padding token.
-
-    Returns:
-        The weight format: int8 if there is no matrix that 4 bits are possible for.
-    """
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    with quiet(), tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
-        # The quantiser leaves temporary files next to its input and its output if it is interrupted.
-        unfinished, changed = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
-        model = onnx.load(source)
-        codes = round_weights(model) if weight_format == INT4 else {}
-        factors = scale_outliers(model, tokens, padding) if tokens else {}
-        onnx.save(model, changed)
-        quantize_dynamic(changed, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
-        model = onnx.load(unfinished)
-        strip(model)  # the quantiser records shapes
-        onnx.save(model, unfinished)
-        if codes:
-            pack(unfinished, codes, factors)
-        unfinished.replace(target)
-    return INT4 if codes else INT8

@@ -32,7 +32,7 @@ TRIED = (1, 2, 4, 8, 16, 32)
 WORTH = 2 / 3
 # Token states that the error is measured on, and the most memory for the activations of all of them.
 STATES, MEMORY = 1000, 2**28
-# The largest code of a weight: see `onnx.quantise`.
+# The largest code of a weight: see `dynamic_quantisation.quantise`.
 LARGEST = 63
 LARGEST_FACTOR = 1000
 

@@ -21,7 +21,7 @@ def fix_ranges(source: Path, target: Path, tokens: Sequence[Sequence[int]], padd
     a static model, has no activations, and is written as it is.
 
     Args:
-        source: the graph, written by `onnx.quantise`.
+        source: the graph, written by `dynamic_quantisation.quantise`.
         tokens: token ids of the texts to measure.
         padding: the id of the padding token.
     """

@@ -17,7 +17,9 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, Rob
 from sentcompress.cli.failures import explain
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
-from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, require_packages, write_graph
+from sentcompress.exporting.dynamic_quantisation import quantise
+from sentcompress.exporting.graph_reader import INPUTS
+from sentcompress.exporting.onnx import OUTPUT, require_packages, write_graph
 from sentcompress.extras import installing
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
 from sentcompress.models.repeated import repeated

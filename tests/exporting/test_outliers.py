@@ -12,7 +12,9 @@ import torch
 from tiny_models import two_layers
 from tracing import operators_found_once
 
-from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, write_graph
+from sentcompress.exporting.dynamic_quantisation import quantise
+from sentcompress.exporting.graph_reader import INPUTS
+from sentcompress.exporting.onnx import OUTPUT, write_graph
 from sentcompress.exporting.outliers import best_factors, scale_outliers
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.weight_formats import INT4, INT8

@@ -11,7 +11,9 @@ import pytest
 from tiny_models import two_layers
 from tracing import operators_found_once
 
-from sentcompress.exporting.onnx import INPUTS, OUTPUT, quantise, write_graph
+from sentcompress.exporting.dynamic_quantisation import quantise
+from sentcompress.exporting.graph_reader import INPUTS
+from sentcompress.exporting.onnx import OUTPUT, write_graph
 from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights

@@ -19,8 +19,9 @@ from tiny_models import WORDS, load_model, make_roberta, make_tiny_model
 from tracing import traced_once
 
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.graph_reader import GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
 from sentcompress.measuring.runtimes import GraphJob
 from sentcompress.models.text_settings import TextSettings
 

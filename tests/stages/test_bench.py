@@ -29,7 +29,8 @@ from sentcompress.evaluation.metrics import (
 )
 from sentcompress.evaluation.score import read_scores, select, value_of
 from sentcompress.evaluation.tables import ratio
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, quantise, write_graph
+from sentcompress.exporting.dynamic_quantisation import quantise
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
 from sentcompress.measuring import contender
 from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.lineup import find_graphs
