@@ -75,13 +75,8 @@ class GraphEmbedder:
         self._tokenizer, self._text = encoder.tokenizer, encoder.text
         self._parameters = encoder.count_parameters()
         self.graph = graph
-        self._reader = GraphReader(
-            graph.model.source.path,
-            GRAPHS[graph.runtime][0],
-            prepare=encoder.text.prepare,
-            max_length=encoder.text.max_length,
-            threads=torch.get_num_threads(),
-        )
+        file, _ = GRAPHS[graph.runtime]
+        self._reader = GraphReader.of_text(graph.model.source.path, file, encoder.text, torch.get_num_threads())
         self._dimension = int(self._reader.vectors([""]).shape[1])
 
     @property

@@ -35,8 +35,7 @@ class OnnxGraph(Format):
         write_graph(encoder, folder / self.file)
 
     def open(self, encoder: Encoder, folder: Path, *, trust_remote_code: bool) -> GraphReader:
-        text = encoder.text
-        return GraphReader(folder, self.file, prepare=text.prepare, max_length=text.max_length)
+        return GraphReader.of_text(folder, self.file, encoder.text)
 
 
 class Int8Graph(OnnxGraph):
@@ -82,12 +81,7 @@ class Int8Graph(OnnxGraph):
         fix_ranges(dynamic, static, _tokens(encoder, texts), encoder.padding)
         found = {}
         for name, path in ((DYNAMIC, dynamic), (STATIC, static)):
-            reader = GraphReader(
-                folder,
-                str(path.relative_to(folder)),
-                prepare=encoder.text.prepare,
-                max_length=encoder.text.max_length,
-            )
+            reader = GraphReader.of_text(folder, str(path.relative_to(folder)), encoder.text)
             found[name] = check_inexact(BoundedReader(reader, encoder.tokenize), held_out, expected, self.title)
         exact = {name: (one["mean_cosine"] + one["single_mean_cosine"]) / 2 for name, one in found.items()}
         kept = STATIC if exact[STATIC] > exact[DYNAMIC] else DYNAMIC

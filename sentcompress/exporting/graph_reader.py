@@ -25,6 +25,8 @@ from sentcompress.plain_text import printable
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from sentcompress.models.text_settings import TextSettings
+
 Vectors = npt.NDArray[np.float32]
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 INPUTS = ("input_ids", "attention_mask")
@@ -70,6 +72,18 @@ class GraphReader:
         self.session = _open_session(self._path, threads)
         self._single_threaded: Any = None
         self._dimension: int | None = None
+
+    @classmethod
+    def of_text(cls, folder: Path, file: str, text: TextSettings, threads: int | None = None) -> GraphReader:
+        """A reader that prepares and truncates texts as a model does.
+
+        Args:
+            text: the model's text settings.
+
+        Raises:
+            InputError: as the class.
+        """
+        return cls(folder, file, prepare=text.prepare, max_length=text.max_length, threads=threads)
 
     def vectors(self, texts: Sequence[str], batch: int = BATCH) -> Vectors:
         """[N, D] vectors of N texts, in batches in the given order; use `batch=1` for the vectors of single queries.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sentcompress.evaluation.metrics import WEIGHT_BYTES
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
+from sentcompress.exporting.graph_embedder import GRAPHS
 from sentcompress.extras import is_installed
 from sentcompress.measuring.contender import Contender
 from sentcompress.measuring.runtimes import GraphJob, TorchJob
@@ -19,7 +19,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.store import WorkDirectory, file_inputs
 
-FILES = {"onnx": FLOAT32_FILE, "onnx-int8": INT8_FILE}
+FILES = {runtime: file for runtime, (file, _) in GRAPHS.items()}
 
 
 @dataclass(frozen=True)

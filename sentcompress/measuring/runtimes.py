@@ -111,10 +111,7 @@ class GraphJob:
 
     def load(self) -> LoadedRuntime:
         """Load the graph."""
-        reader = GraphReader(
-            self.folder, self.file, prepare=self.text.prepare, max_length=self.text.max_length, threads=self.threads
-        )
-        return _GraphEngine(reader)
+        return _GraphEngine(GraphReader.of_text(self.folder, self.file, self.text, self.threads))
 
 
 class _GraphEngine:
