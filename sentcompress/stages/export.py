@@ -182,10 +182,9 @@ class _Export:
     """The files of an export, but its card: written into a build, and verified."""
 
     def __init__(
-        self, params: Params, inputs: _Inputs, formats: dict[str, Format], build: Build, reporter: Reporter
+        self, params: Params, inputs: _Inputs, formats: Mapping[str, Format], build: Build, reporter: Reporter
     ) -> None:
-        self._params, self._inputs, self._formats = params, inputs, formats
-        self._build, self._reporter = build, reporter
+        self._params, self._inputs, self._build, self._reporter = params, inputs, build, reporter
         self.encoder = inputs.model.load()
         if self.encoder.token_weights is not None:
             reporter.warn(
@@ -195,8 +194,8 @@ class _Export:
         self._texts = verification.with_extremes(_sample(inputs.sentences), self.encoder)
         self._calibrating = _calibrating(inputs.calibration) if inputs.calibration else []
         self._graph = Int8Graph(inputs.weight_format, self._calibrating or self._texts)
-        if "int8" in formats:
-            formats["int8"] = self._graph
+        # The graph of the registry does not know these texts and this weight format.
+        self._formats = {name: self._graph if name == "int8" else one for name, one in formats.items()}
 
     def write(self, task: Task) -> dict[str, Any]:
         """Write all files and read them back; returns the facts."""
