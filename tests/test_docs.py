@@ -19,7 +19,7 @@ from generated_parts import filled, names_of
 from tiny_models import WORDS, make_tiny_model
 
 from sentcompress.cli.main import COMMANDS, _run, app
-from sentcompress.compression import budget
+from sentcompress.compression import budget, measuring_time
 from sentcompress.exit_codes import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -197,7 +197,7 @@ def test_the_quick_start_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SENTCOMPRESS_WORK", raising=False)
     for name in ("STAGE", "FITTING", "EXPORTING"):
-        monkeypatch.setattr(budget, name, 0.1)
+        monkeypatch.setattr(measuring_time, name, 0.1)
     for name, value in {"LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.5, "FOR_ROUNDS": 2.0}.items():
         monkeypatch.setattr(budget, name, value)
     smaller = ["--teacher", str(teacher), "--max-bytes", "75kB"]

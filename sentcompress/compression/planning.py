@@ -9,14 +9,8 @@ from math import ceil
 from typing import Any
 
 from sentcompress.commands.compress import Params
-from sentcompress.compression.budget import (
-    LEAST_TRAINING,
-    SAME_FOR_ALL,
-    Budget,
-    EmbeddingLoad,
-    TooShortError,
-    share_out,
-)
+from sentcompress.compression.budget import LEAST_TRAINING, Budget, TooShortError, share_out
+from sentcompress.compression.embedding_load import SAME_FOR_ALL, EmbeddingLoad
 from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.plan_words import told, told_documents

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.commands.distill import OF_PUBLISHED
-from sentcompress.compression.budget import LEAST_BENCHED, Budget, better_half
+from sentcompress.compression.budget import Budget, better_half
+from sentcompress.compression.measuring_time import LEAST_BENCHED
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.shapes import Candidate
 from sentcompress.corpora.documents_artifact import DEV, TEST

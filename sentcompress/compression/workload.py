@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sentcompress.compression.budget import STUDENT_COST, EmbeddingLoad
+from sentcompress.compression.embedding_load import STUDENT_COST, EmbeddingLoad
 from sentcompress.corpora.collection_folders import corpus_file
 from sentcompress.corpora.documents_artifact import PASSAGE, TRAIN
 from sentcompress.encoding.engine import EncodeEngine

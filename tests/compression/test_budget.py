@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentcompress.compression.budget import LEAST_TRAINING, EmbeddingLoad, TooShortError, share_out
+from sentcompress.compression.budget import LEAST_TRAINING, TooShortError, share_out
+from sentcompress.compression.embedding_load import EmbeddingLoad
 
 
 @given(

@@ -11,7 +11,8 @@ from compression_plans import CUT, OWN, PUBLISHED, ROUNDED, WHOLE, plan
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
-from sentcompress.compression import budget
+from sentcompress.compression import budget, measuring_time
+from sentcompress.compression.embedding_load import EmbeddingLoad
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.plan_words import told
 from sentcompress.compression.recipe import CompressionPlan, Documents, written_recipe
@@ -109,9 +110,9 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
 ) -> None:
     free = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_BENCHED": 0, "BENCHED": 0, "FITTED": 0}
     for name, value in {**free, "GRAPH_COST": 1}.items():
-        monkeypatch.setattr(budget, name, value)
+        monkeypatch.setattr(measuring_time, name, value)
     # A second to encode a text, of which there is one.
-    load = budget.EmbeddingLoad(
+    load = EmbeddingLoad(
         texts=1, words=1, tokens=1, tokens_per_second=1e9, exact_tokens_per_second=1, searched=1, student_cost=1
     )
     shared = budget.share_out(1e6, load, count)
@@ -121,11 +122,11 @@ def test_the_budget_allows_for_every_stage_and_every_search_of_the_plan(
     # The teacher encodes once and a half, and a student for each of these; `distill` scores its end. For the
     # quantizer, both have encoded what checkpoints are scored on.
     assert shared.measuring == 1.5 + sum(command in ENCODING for command in commands)
-    monkeypatch.setattr(budget, "STAGE", 1)
+    monkeypatch.setattr(measuring_time, "STAGE", 1)
     allowed = budget.share_out(1e6, replace(load, student_cost=0), count).measuring - 1.5
     # To select among results takes no time, and the documents have been read.
     counted = sum(command not in ("select", "split-documents", "augment") for command in commands)
-    counted += (budget.TRAINING_STAGES - 1) * commands.count("distill")
+    counted += (measuring_time.TRAINING_STAGES - 1) * commands.count("distill")
     assert counted <= allowed <= counted + 2
 
 

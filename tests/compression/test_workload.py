@@ -11,7 +11,7 @@ import pytest
 from tiny_models import make_tiny_model
 
 from sentcompress.compression import workload
-from sentcompress.compression.budget import EmbeddingLoad
+from sentcompress.compression.embedding_load import EmbeddingLoad
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.catalog import find_model

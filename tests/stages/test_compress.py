@@ -21,8 +21,8 @@ from tracing import traced_once
 
 from sentcompress.commands import find_command
 from sentcompress.commands.run import Params as RunParams
-from sentcompress.compression import budget, planning
-from sentcompress.compression.budget import EmbeddingLoad
+from sentcompress.compression import budget, measuring_time, planning
+from sentcompress.compression.embedding_load import EmbeddingLoad
 from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.recipe import TRAINING
@@ -61,8 +61,9 @@ def documents(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch, figures_not_drawn: None) -> Iterator[None]:
     """Seconds in place of minutes, and exports that are checked and calibrated with fewer texts."""
-    seconds = {"STAGE": 0, "FITTING": 0, "EXPORTING": 0, "LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}
-    for name, value in seconds.items():
+    for name in ("STAGE", "FITTING", "EXPORTING"):
+        monkeypatch.setattr(measuring_time, name, 0)
+    for name, value in {"LEAST_TRAINING": 1.0, "LEAST_TRIAL": 0.31, "FOR_ROUNDS": 1.0}.items():
         monkeypatch.setattr(budget, name, value)
     # The machine may be busy: the plan must not depend on its speed.
     monkeypatch.setattr(planning, "measured_workload", lambda *_: EmbeddingLoad(475, 7000, 9500, 1e5, 1e5, 100, 0.1))
