@@ -98,7 +98,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     quantizer = None
     if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
-    with _telling_what_is_kept(params), _opened(params, work, reporter) as texts:
+    with _telling_what_is_kept(params), _open_texts(params, work, reporter) as texts:
         encoder = model.load()
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
         if not (params.passages or in_collection):
@@ -151,7 +151,7 @@ def _earlier_plan(params: Params) -> ComputePlan | None:
 
 
 @contextmanager
-def _opened(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator[IdentifiedTexts]:
+def _open_texts(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator[IdentifiedTexts]:
     """The texts, which can be read twice: to count them, and to encode them."""
     if params.lines == STDIN:
         if sys.stdin.isatty():
