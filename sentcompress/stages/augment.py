@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from itertools import accumulate, chain, islice
 from pathlib import Path
@@ -53,6 +52,8 @@ WORDS_READ = 180
 _MEASURED = 2000
 _READ = f"{SCAFFOLD}/originals.json"
 _FREQUENCIES = f"{SCAFFOLD}/words.npy"
+# What makes copies of the sentences, each with the number of copies, in the order of the table.
+Augmentations = tuple[tuple[AugmenterSpec, int], ...]
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
@@ -70,80 +71,76 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         text_as=params.text_as,
     )
     # Before anything is read: a missing translator would be told after hours otherwise.
-    recipes, skipped = _recipes(params)
-    with _opened(params, options, work, reporter) as inputs:
-        recipes, skipped = _for_length(params, inputs, recipes, skipped, reporter)
-        for spec, _ in recipes:
+    augmentations, skipped = _augmentations(params)
+    with open_inputs(params.inputs, options, params.config, params.revision, work, reporter) as inputs:
+        augmentations, skipped = _for_length(params, inputs, augmentations, skipped, reporter)
+        for spec, _ in augmentations:
             reporter.note(f"{spec.source}: {spec.summary}")
         for message in skipped:
             reporter.warn(message)
-        request = _request(params, inputs, recipes)
+        request = _request(params, inputs, augmentations)
         if shard := find_shard(params.shard):
 
             def plan(build: Build) -> dict[str, Any]:
                 limits = Limits(params.min_length, params.max_length, params.limit)
                 read = _originals(params, inputs, limits, build, reporter)
-                _count_words(recipes, read, build, PLANNED_FREQUENCIES)
-                return plan_of(read, limits, _copies(recipes))
+                _count_words(augmentations, read, build, PLANNED_FREQUENCIES)
+                return plan_of(read, limits, _copies(augmentations))
 
             with sharded(work, request, shard, plan, force=params.force, reporter=reporter) as part:
                 if isinstance(part, Artifact):
                     return part
                 read = ReadCounts(**part.plan.facts["read"])
-                specs = [_with_frequencies(spec, read, part.plan.path / PLANNED_FREQUENCIES) for spec, _ in recipes]
+                specs = [
+                    _with_frequencies(spec, read, part.plan.path / PLANNED_FREQUENCIES) for spec, _ in augmentations
+                ]
                 return make_part(part, specs, params.workers or _cores(), reporter)
         with work.build(request, force=params.force, reporter=reporter) as build:
             if build.fresh:
                 return build.fresh
-            return _build(params, inputs, recipes, build, reporter)
+            return _build(params, inputs, augmentations, build, reporter)
 
 
-def _opened(
-    params: Params, options: ReadOptions, work: WorkDirectory, reporter: Reporter
-) -> AbstractContextManager[list[Input]]:
-    return open_inputs(params.inputs, options, params.config, params.revision, work, reporter)
-
-
-def _recipes(params: Params) -> tuple[tuple[tuple[AugmenterSpec, int], ...], list[str]]:
+def _augmentations(params: Params) -> tuple[Augmentations, list[str]]:
     """The augmentations and their number of copies, in table order, and a warning for each unavailable default."""
-    recipes: list[tuple[AugmenterSpec, int]] = []
+    augmentations: list[tuple[AugmenterSpec, int]] = []
     skipped: list[str] = []
     for option, asked in (("wordnet", params.wordnet), ("back_translate", params.back_translate)):
         copies = DEFAULT_COPIES if asked is None else asked
         if copies == 0:
             continue
         try:
-            recipes.append((_recipe(option, copies, params), copies))
+            augmentations.append((_augmenter(option, copies, params), copies))
         except InputError as error:
             if asked is not None or (option == "back_translate" and params.translator):
                 raise error.with_alternative(f"disable it: `{option}` 0") from None
             skipped.append(f"`{option}` is skipped: {error.message} ({error.hint})")
     if params.queries_per_text:
         queries = QueryCopies(params.queries_per_text, params.seed)
-        recipes.append((queries, queries.copies))
-    return tuple(recipes), skipped
+        augmentations.append((queries, queries.copies))
+    return tuple(augmentations), skipped
 
 
 def _for_length(
     params: Params,
     inputs: list[Input],
-    recipes: tuple[tuple[AugmenterSpec, int], ...],
+    augmentations: Augmentations,
     skipped: list[str],
     reporter: Reporter,
-) -> tuple[tuple[tuple[AugmenterSpec, int], ...], list[str]]:
+) -> tuple[Augmentations, list[str]]:
     """The augmentations and warnings that remain: of documents, only the copies that were asked for."""
     if None not in (params.wordnet, params.back_translate) or params.translator:
-        return recipes, skipped
+        return augmentations, skipped
     words = usual_length(inputs)
     if words <= DOCUMENT_WORDS:
-        return recipes, skipped
+        return augmentations, skipped
     reporter.note(
         f"half of the words are in texts of {words} words or more: documents, of which no copies are made; `wordnet` 1 "
         "and `back_translate` 1 make copies"
     )
     if words > WORDS_READ:
         reporter.note("most models read about 180 words of a text; split-documents cuts documents into passages")
-    return _recipes(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
+    return _augmentations(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
 
 
 def usual_length(inputs: list[Input]) -> int:
@@ -164,18 +161,18 @@ def usual_length(inputs: list[Input]) -> int:
     return next((words for words, before in zip(lengths, accumulate(lengths), strict=True) if 2 * before >= total), 0)
 
 
-def _recipe(option: str, copies: int, params: Params) -> AugmenterSpec:
+def _augmenter(option: str, copies: int, params: Params) -> AugmenterSpec:
     if option == "wordnet":
         return wordnet_spec(params.aug_p, params.seed)
     return back_translation_spec(params.translator, copies)
 
 
-def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[AugmenterSpec, int], ...]) -> Request:
+def _request(params: Params, inputs: list[Input], augmentations: Augmentations) -> Request:
     resolved: dict[str, Any] = {
         # Listed again because their order determines the order of the rows.
         "inputs": [given.reference for given in inputs],
         # The augmentations in use, not those requested: installing a translator later makes the table stale.
-        "augmentations": {spec.source: {"copies": copies, **spec.describe()} for spec, copies in recipes},
+        "augmentations": {spec.source: {"copies": copies, **spec.describe()} for spec, copies in augmentations},
     }
     digests = {given.reference: given.digest for given in inputs}
     return Request.of(params, params.name or DEFAULT_NAME, digests, resolved)
@@ -184,33 +181,33 @@ def _request(params: Params, inputs: list[Input], recipes: tuple[tuple[Augmenter
 def _build(
     params: Params,
     inputs: list[Input],
-    recipes: tuple[tuple[AugmenterSpec, int], ...],
+    augmentations: Augmentations,
     build: Build,
     reporter: Reporter,
 ) -> Artifact:
     started = time.monotonic()
     limits = Limits(params.min_length, params.max_length, params.limit)
     tally = _originals(params, inputs, limits, build, reporter)
-    plan = AugmentationPlan(tally.originals, tally.files, _copies(recipes))
+    plan = AugmentationPlan(tally.originals, tally.files, _copies(augmentations))
     augmented = Augmented(tally.originals)
     notes: dict[str, str] = {}
-    if recipes:
+    if augmentations:
         pieces = Pieces(build.path, build)
-        _count_words(recipes, tally, build, _FREQUENCIES)
-        specs = [_with_frequencies(spec, tally, build.path / _FREQUENCIES) for spec, _ in recipes]
+        _count_words(augmentations, tally, build, _FREQUENCIES)
+        specs = [_with_frequencies(spec, tally, build.path / _FREQUENCIES) for spec, _ in augmentations]
         notes = make_pieces(plan, specs, pieces, params.workers or _cores(), reporter)
         augmented = append_pieces(plan, build, lambda piece: build.path / file_of(piece), limits, reporter)
     rate = round(augmented.rows / max(time.monotonic() - started, 1e-6), 1)
     return build.finish({**facts_of(tally, augmented, notes), "sentences_per_second": rate})
 
 
-def _copies(recipes: tuple[tuple[AugmenterSpec, int], ...]) -> tuple[tuple[str, int], ...]:
-    return tuple((spec.source, copies) for spec, copies in recipes)
+def _copies(augmentations: Augmentations) -> tuple[tuple[str, int], ...]:
+    return tuple((spec.source, copies) for spec, copies in augmentations)
 
 
-def _count_words(recipes: tuple[tuple[AugmenterSpec, int], ...], read: ReadCounts, build: Build, name: str) -> None:
+def _count_words(augmentations: Augmentations, read: ReadCounts, build: Build, name: str) -> None:
     """Count in how many originals each word occurs, if queries are made, which ask for it; in the file `name`."""
-    if any(isinstance(spec, QueryCopies) for spec, _ in recipes) and not build.has(name):
+    if any(isinstance(spec, QueryCopies) for spec, _ in augmentations) and not build.has(name):
         table = SentenceTable(build.path)
         with build.write(name) as path:
             count_frequencies(chain.from_iterable(map(table.texts, range(read.files))), path)
