@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,6 @@ class _Search:
         reporter: Reporter,
     ) -> None:
         self._params, self._source, self._queries, self._reporter = params, sides.documents, sides.queries, reporter
-        self._embedder: Embedder | None = None
         self.artifact = self._indexed(work, collection, typed_name(name, self._source))
         self._texts = TextStore(self.artifact.path / TEXTS)
 
@@ -207,8 +206,8 @@ class _Search:
 
     def _encoded(self, queries: Sequence[str]) -> Vectors:
         if self._queries == self._source:
-            return self._open().encode(queries)
-        embedder, dimension = self._opened(self._queries), self.artifact.facts["dimension"]
+            return self._embedder.encode(queries)
+        embedder, dimension = self._open(self._queries), self.artifact.facts["dimension"]
         if embedder.dimension != dimension:
             raise InputError(
                 f"{self._source.label} has {dimension} dimensions and {self._queries.label} {embedder.dimension}: "
@@ -217,12 +216,12 @@ class _Search:
             )
         return embedder.encode(queries)
 
-    def _open(self) -> Embedder:
-        if self._embedder is None:
-            self._embedder = self._opened(self._source)
-        return self._embedder
+    @cached_property
+    def _embedder(self) -> Embedder:
+        """The model of the documents."""
+        return self._open(self._source)
 
-    def _opened(self, source: EmbedderSource) -> Embedder:
+    def _open(self, source: EmbedderSource) -> Embedder:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _name(self, work: WorkDirectory, collection: Collection) -> str:
@@ -286,7 +285,7 @@ class _Search:
             self._read(collection, build)
         texts = TextStore(build.path / TEXTS)
         count = len(texts)
-        plan = plan_index(self._params.index, self._params, count, self._open().dimension)
+        plan = plan_index(self._params.index, self._params, count, self._embedder.dimension)
         plan.tell(self._reporter)
         if not build.has(VECTORS):
             with build.write(VECTORS) as path:
@@ -301,7 +300,7 @@ class _Search:
                 "collection": collection.name,
                 "reading": asdict(collection.reading),
                 "documents": count,
-                "dimension": self._open().dimension,
+                "dimension": self._embedder.dimension,
                 "plan": {"kind": plan.kind, "details": dict(plan.details)},
                 "settings": plan.settings,
                 INDEX_BYTES: built.size,
@@ -318,7 +317,7 @@ class _Search:
 
     def _spool(self, texts: TextStore, path: Path, advice: str) -> None:
         """Write the documents' vectors as they are searched; `advice` is for texts longer than the model reads."""
-        label, embedder = self._source.label, self._open()
+        label, embedder = self._source.label, self._embedder
         if cut := told_truncation(embedder.count_tokens, texts.texts()):
             self._reporter.warn(f"{label}: {cut}{advice}")
         with (
