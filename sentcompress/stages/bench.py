@@ -138,7 +138,7 @@ def _request(
     resolved = {"runtimes": list(runtimes), **{role: model.reference for role, model in models.items()}}
     typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""
-    name = params.name or f"bench-{models['model'].slug}{suffix}"
+    name = params.name or f"bench-{models[MODEL].slug}{suffix}"
     return Request.of(params, name, inputs, resolved, **typed, runtimes=tuple(runtimes))
 
 

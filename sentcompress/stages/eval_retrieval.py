@@ -123,15 +123,15 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
         resolved["vectors"], suffix = store, f"-{store}"
     if params.document_model is None or params.query_model is None:
         typed["model"] = typed_name(
-            params.model, roles["model"].queries if params.query_model is None else roles["model"].documents
+            params.model, roles[MODEL].queries if params.query_model is None else roles[MODEL].documents
         )
     if params.document_model is not None:
-        typed["document_model"] = typed_name(params.document_model, roles["model"].documents)
+        typed["document_model"] = typed_name(params.document_model, roles[MODEL].documents)
     if params.query_model is not None:
-        typed["query_model"] = typed_name(params.query_model, roles["model"].queries)
-    if "compare" in roles:
-        typed["compare"] = typed_name(params.compare, roles["compare"].queries)
-    return Request.of(params, params.name or f"{name}-{roles['model'].slug}{suffix}", inputs, resolved, **typed)
+        typed["query_model"] = typed_name(params.query_model, roles[MODEL].queries)
+    if COMPARE in roles:
+        typed["compare"] = typed_name(params.compare, roles[COMPARE].queries)
+    return Request.of(params, params.name or f"{name}-{roles[MODEL].slug}{suffix}", inputs, resolved, **typed)
 
 
 def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:

@@ -192,8 +192,8 @@ class _Export:
                 "graphs support, but not every server: see docs/weigh-tokens.md"
             )
         self._texts = verification.with_extremes(_sample(inputs.sentences), self.encoder)
-        self._calibrating = _calibrating(inputs.calibration) if inputs.calibration else []
-        self._graph = Int8Graph(inputs.weight_format, self._calibrating or self._texts)
+        self._calibration_texts = _texts_to_calibrate_on(inputs.calibration) if inputs.calibration else []
+        self._graph = Int8Graph(inputs.weight_format, self._calibration_texts or self._texts)
         # The graph of the registry does not know these texts and this weight format.
         self._formats = {name: self._graph if name == "int8" else one for name, one in formats.items()}
 
@@ -206,7 +206,7 @@ class _Export:
             facts["vectors"] = self._with_quantizer(self._inputs.quantizer)
         if self._inputs.documents_by:
             facts["router"] = self._with_router(self._inputs.documents_by)
-        if self._calibrating:
+        if self._calibration_texts:
             facts["int8"] = self._calibrate()
             facts["bytes"] = _sizes(self._build, facts["bytes"])
         facts |= self._verify()
@@ -250,7 +250,7 @@ class _Export:
     def _calibrate(self) -> dict[str, Any]:
         """Fix the ranges of the int8 graph on the user's texts, if that is more exact; returns facts about it."""
         vectors = verification.unit(verification.encoder_vectors(self.encoder, self._texts))
-        found = self._graph.calibrate(self.encoder, self._build.path, self._calibrating, self._texts, vectors)
+        found = self._graph.calibrate(self.encoder, self._build.path, self._calibration_texts, self._texts, vectors)
         cosines = ", ".join(f"{name} {value:.4f}" for name, value in found["mean_cosine"].items())
         self._reporter.note(f"int8: {found['quantisation']} quantisation (mean cosine: {cosines})")
         return found
@@ -334,7 +334,7 @@ def _sizes(build: Build, files: Iterable[str]) -> dict[str, int]:
     return {file: (build.path / file).stat().st_size for file in files}
 
 
-def _calibrating(calibration: NamedTexts) -> list[str]:
+def _texts_to_calibrate_on(calibration: NamedTexts) -> list[str]:
     """The texts to calibrate on.
 
     Raises:

@@ -14,6 +14,7 @@ from sentcompress.evaluation.registry import command_for
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
 from sentcompress.models.names import meaning_of
+from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.reporting import drawing
@@ -180,7 +181,7 @@ def _paths(work: WorkDirectory, reference: str) -> dict[str, str]:
         folder = Path(reference.removeprefix("model:"))
         return {"model": str(folder)} if folder.is_dir() else {}
     student = work.get(kind, name)
-    paths = {"student": str(student.path / "model")}
+    paths = {"student": str(student.path / MODEL_FOLDER)}
     for export in (work.get("exports", one) for one in work.names("exports")):
         if export.inputs.get(student.reference) == student.digest:
             paths["export"] = str(export.path)

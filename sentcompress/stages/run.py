@@ -1,6 +1,6 @@
 """Run a recipe: a chain of stages described by a TOML file.
 
-This is the only stage that runs others. It looks them up by name at run time, and uses only their common interface:
+Only this stage and `compress` run others. They look them up by name at run time, and use only their common interface:
 Params with `check`, and `run`.
 """
 
