@@ -111,22 +111,20 @@ class GraphEmbedder:
         return count_tokens(self._tokenizer, self._text, texts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphSource(EmbedderSource):
     """A graph as a source of vectors, under the reference and digest of its model."""
 
-    graph: Graph | None = None
+    graph: Graph
 
     @property
     def inputs(self) -> Mapping[str, str]:
         """The inputs to record in a request: digest by reference."""
-        assert self.graph is not None
         return {**super().inputs, **self.graph.inputs}
 
     @property
     def described(self) -> dict[str, Any]:
         """What an evaluation records of it: the model's facts, the runtime and the bytes of the graph."""
-        assert self.graph is not None
         return {**super().described, "runtime": self.graph.runtime, "graph_bytes": self.graph.path.stat().st_size}
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
@@ -135,7 +133,6 @@ class GraphSource(EmbedderSource):
         Raises:
             InputError: see `Graph.load`.
         """
-        assert self.graph is not None
         key = f"{self.digest[:20]}{self.graph.digest[:20]}-{self.graph.runtime}"
         return self.cached(self.graph.load(), key, reporter)
 
