@@ -189,13 +189,13 @@ class _Encoding:
     """What is to be encoded, and with what.
 
     Attributes:
-        found: the quantizer of the stored vectors; None: they are stored in a plain format.
+        found_quantizer: the quantizer of the stored vectors; None: they are stored in a plain format.
         graph: the graph that computes them; None: torch does.
     """
 
     params: Params
     model: NamedModel
-    found: FoundQuantizer | None
+    found_quantizer: FoundQuantizer | None
     texts: IdentifiedTexts
     encoder: Encoder
     graph: Graph | None
@@ -203,7 +203,7 @@ class _Encoding:
 
     def open(self, plan: ComputePlan | None) -> _OpenEncoding:
         """Load the model, to compute by an earlier plan if there is one."""
-        params, own = self.params, self.found.quantizer if self.found else None
+        params, own = self.params, self.found_quantizer.quantizer if self.found_quantizer else None
         engine: EncodeEngine | GraphEmbedder
         if self.graph is not None:
             engine = self.graph.load()
@@ -224,7 +224,7 @@ class _Encoding:
     @cached_property
     def asked(self) -> dict[str, Any]:
         """All that the bytes of the vectors depend on and that is known before the model is loaded, and its name."""
-        params, found = self.params, self.found
+        params, found = self.params, self.found_quantizer
         return {
             "input": self.texts.digest(),
             "column": list(params.column) or None,
