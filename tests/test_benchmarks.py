@@ -155,9 +155,16 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     tried = f"Candidates: {cut}, weights of 4 bits (8.99 MB); general-2m, a published student (2.47 MB)"
     answer = {"verdict": verdict, "plan": ["Read 9 documents", tried], **scored(60.0, 64.0, 71.2)}
     lines = recorded(script, monkeypatch, answer)
-    setting, kept = script.SETTINGS["10MB-128"], script.SETTINGS["keep-index"]
+    monkeypatch.setattr(script.os, "sched_getaffinity", lambda _: {0})
     sts = tmp_path / "sts"
-    rows = [{"collection": "set", **script.one_run(tmp_path, sts, one, tmp_path / "work")} for one in (setting, kept)]
+    rows = [
+        {
+            "collection": "law",
+            "name": name,
+            **script.one_run(tmp_path, sts, script.SETTINGS[name], tmp_path / "work", sharing=2),
+        }
+        for name in ("10MB-128", "keep-index")
+    ]
     assert [parse(line) for line in lines]
     assert [line.split()[0] for line in lines] == [
         "compress", "eval-sts", "eval-retrieval", "encode", "eval-retrieval", "compress", "eval-sts", "eval-retrieval"
@@ -165,7 +172,9 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     assert "--vectors" in lines[4]
     assert "--document-model teacher" in lines[7]
     assert [row["verdict"]["export"] for row in rows] == ["exports/small"] * 2
-    text = script.markdown(rows)
+    text = script.markdown(rows[::-1])
+    assert text.index("--vector-bytes 128") < text.index("--keep-index")
+    assert text.count("| 0.5 |") == 2, "the cores that each run had"
     assert "| `general-5m`, cut, 4 bits | 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 | 71.2 | 72.2 |" in text
     assert "| 93.8% |  | 98% |" in text
 

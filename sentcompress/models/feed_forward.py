@@ -147,7 +147,8 @@ def _refitted(writes: nn.Linear, activity: Activity, size: int) -> tuple[Tensor,
         inverse = _inverse(covariance[kept][:, kept], ridge)
         lost = (inverse @ target[kept]).square().sum(1) / inverse.diagonal()
         kept = kept[_heaviest(lost, count - (count - size) * left // ROUNDS)]
-    fitted = (_inverse(covariance[kept][:, kept], ridge) @ target[kept]).T
+    # Contiguous, as weights are that a checkpoint brings back: products could otherwise differ in their last digits.
+    fitted = (_inverse(covariance[kept][:, kept], ridge) @ target[kept]).T.contiguous()
     bias = writes.bias.double().cpu() + weight @ activity.mean - fitted @ activity.mean[kept]
     return kept, fitted.to(writes.weight.dtype), bias.to(writes.bias.dtype)
 
