@@ -212,7 +212,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
             f"{verdict['fidelity']:.1f} | {' | '.join(pairs)} | "
             f"{'' if row['minutes'] is None else format(row['minutes'], '.0f')} | {row['machine']['processor']} | "
-            f"{row['machine']['cores']:g} | {row.get('commit', '')} |"
+            f"{row['machine']['cores']:.2g} | {row.get('commit', '')} |"
         )
     return "\n".join(lines) + "\n"
 
