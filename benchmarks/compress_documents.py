@@ -180,16 +180,19 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "",
         "Models: `teacher, 4 bits` has all layers of the teacher, the frequent tokens of the documents and of English,",
         "and weights of 4 bits. `general-9m, cut, 4 bits` is the published student with fewer tokens and neurons, and",
-        "`general-5m, cut, 4 bits` with fewer tokens.",
+        "`general-5m, cut, 4 bits` with fewer tokens. Two rows are older: those of 10 MB with `general-9m` were made",
+        "before there were weights of 4 bits. The 3 MB of SciFact and msmarco_5k were made before `distill` chose which",
+        "neurons stay as it does now.",
         "",
-        "Each row is one run. `cores` tells how many each run had; a run of the default on a machine that does nothing",
-        "else has all of them, and trains for longer than one core allows.",
+        "Each row is one run. `cores` tells how many each run had. Runs with fewer cores than the machine shared it with",
+        "other work, and trained for fewer steps than a run that is alone.",
         "",
         "No judgement was used to choose how `compress` trains, but documents of three of these collections were:",
         "search fidelity on held-out documents of SciFact and msmarco_5k decided on the way of training, on SciFact's",
         "also what students of 3 MB are cut from ([log](../../docs/decisions/0010-log.md#how-compress-trains)), and on",
         "SciFact's and law's how weights of 4 bits are stored and trained",
-        "([0014](../../docs/decisions/0014-int8-graphs.md#weights-in-4-bits)).",
+        "([0014](../../docs/decisions/0014-int8-graphs.md#weights-in-4-bits)). How neurons are chosen was decided on",
+        "SciFact's documents, without queries of the test.",
         "",
         "Law is 10,000 passages of a kind of text that no published student was trained on. 1,144 titles of passages",
         "search for them, and only the passage of the title is right. `general-9m` as it is keeps 89.9% there, and",
@@ -212,7 +215,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
             f"{format(stored['kept'], '.1f') + '%' if stored else ''} | {row['setting']['aim']:g}% | "
             f"{verdict['fidelity']:.1f} | {' | '.join(pairs)} | "
             f"{'' if row['minutes'] is None else format(row['minutes'], '.0f')} | {row['machine']['processor']} | "
-            f"{row['machine']['cores']:.2g} | {row.get('commit', '')} |"
+            f"{round(row['machine']['cores'], 2):g} | {row.get('commit', '')} |"
         )
     return "\n".join(lines) + "\n"
 
