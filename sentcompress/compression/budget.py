@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sentcompress.commands.shared import LEAST_PASSAGES
@@ -74,27 +74,32 @@ class TooShortError(ValueError):
         self.needed, self.least = needed, least
 
 
-def share_out(seconds: float, load: EmbeddingLoad, candidates: int) -> Budget:
+def share_out(
+    seconds: float, load: EmbeddingLoad, candidates: int, averaged: Callable[[bool], bool] = lambda _: True
+) -> Budget:
     """Divide the time among the steps.
 
     Args:
         seconds: all of it.
         candidates: the number of shapes that could be tried; 0: nothing is trained.
+        averaged: whether the trained weights are averaged with those of their start, given whether candidates are
+            compared.
 
     Raises:
         TooShortError: if no time is left to train.
     """
     if not candidates:
-        return _budget(seconds, load, 0)
-    found = _budget(seconds, load, candidates)
+        return _budget(seconds, load, 0, averaged=False)
+    found = _budget(seconds, load, candidates, averaged=averaged(candidates > 1))
+    alone = averaged(False)
     if not found.rounds:
         # One candidate needs fewer searches.
-        found = _budget(seconds, load, 1)
+        found = _budget(seconds, load, 1, averaged=alone)
     if not _is_enough(found):
-        found = _tightened(seconds, load)
+        found = _tightened(seconds, load, averaged=alone)
     if not _is_enough(found):
-        needed = _needed(seconds, load)
-        raise TooShortError(needed, _budget(needed, load, 1, ease=0.0))
+        needed = _needed(seconds, load, averaged=alone)
+        raise TooShortError(needed, _budget(needed, load, 1, ease=0.0, averaged=alone))
     return found
 
 
@@ -102,25 +107,26 @@ def _is_enough(budget: Budget) -> bool:
     return budget.last >= LEAST_TRAINING
 
 
-def _tightened(seconds: float, load: EmbeddingLoad) -> Budget:
+def _tightened(seconds: float, load: EmbeddingLoad, *, averaged: bool) -> Budget:
     """The budget of one candidate with as many texts and passages as leave time to train, or with the fewest."""
     low, high = 0.0, 1.0
     for _ in range(10):
         middle = (low + high) / 2
-        enough = _is_enough(_budget(seconds, load, 1, ease=middle))
+        enough = _is_enough(_budget(seconds, load, 1, ease=middle, averaged=averaged))
         low, high = (middle, high) if enough else (low, middle)
-    return _budget(seconds, load, 1, ease=low)
+    return _budget(seconds, load, 1, ease=low, averaged=averaged)
 
 
-def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 1.0) -> Budget:
+def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 1.0, *, averaged: bool) -> Budget:
     """How the time is shared out.
 
     Args:
         ease: 1: with the usual numbers of texts and passages; 0: with the fewest.
+        averaged: whether the trained weights are averaged with those of their start.
     """
     embedding = _embedding(seconds, load, ease) if candidates else 0.0
     sampled = embedding / load.seconds if candidates and embedding < load.seconds else None
-    measured = measuring_of(seconds, load, candidates, _trials(candidates), ease)
+    measured = measuring_of(seconds, load, candidates, _trials(candidates), ease, averaged=averaged)
     training = seconds - load.spent - embedding - measured.seconds
     rounds: tuple[float, ...] = ()
     if candidates > 1 and training >= FOR_ROUNDS:
@@ -136,7 +142,7 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 
         rounds=rounds,
         last=training - in_rounds if candidates else 0.0,
         passages=measured.passages,
-        dev_passages=max(LEAST_PASSAGES, int(min(measured.passages, load.dev_passages))),
+        dev_passages=max(LEAST_PASSAGES, int(measured.scored)),
         sample=measured.sample,
         benched=measured.benched,
         benching=measured.benching,
@@ -156,11 +162,11 @@ def _seconds_of(texts: int, load: EmbeddingLoad) -> float:
     return min(texts, load.texts) / load.texts * load.seconds
 
 
-def _needed(low: float, load: EmbeddingLoad) -> float:
+def _needed(low: float, load: EmbeddingLoad, *, averaged: bool) -> float:
     """The time from which on there is enough to train one candidate, above `low`, which is too short."""
 
     def enough(seconds: float) -> bool:
-        return _is_enough(_budget(seconds, load, 1, ease=0.0))
+        return _is_enough(_budget(seconds, load, 1, ease=0.0, averaged=averaged))
 
     high = 2 * low
     while not enough(high):

@@ -182,7 +182,7 @@ def candidates_within(params: Params, found: NamedModel, teacher: TransformerSiz
 def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]) -> Budget:
     trained = 0 if candidates[0].untrained else len(candidates)
     try:
-        budget = share_out(read_seconds(params.time), load, trained)
+        budget = share_out(read_seconds(params.time), load, trained, candidates[0].is_averaged)
     except TooShortError as error:
         least = error.least
         texts = f"a sample of {least.texts:,} of the {load.texts:,} texts" if least.texts else f"{load.texts:,} texts"

@@ -171,9 +171,7 @@ class CompressionPlan:
             starts = [{"student": name} for name in best]
         start, last = starts[0], f"{self.name}-last"
         yield self._distill(start, self.budget.last, last)
-        first = self.candidates[0]
-        if self.weight_option or (not self.budget.rounds and (first.options or not first.published)):
-            # An average of rounded weights is not rounded, or its start is no model that could be averaged with it.
+        if not self.candidates[0].is_averaged(bool(self.budget.rounds)):
             return last
         # If the last training kept its start, this is the same model, whose vectors are then in the cache.
         mixed = f"{self.name}-mixed"

@@ -75,6 +75,17 @@ class Candidate:
         """Whether it has all layers of the teacher, with all of their neurons: it only lacks rare tokens."""
         return self.whole and "feed-forward" not in self.options
 
+    def is_averaged(self, compared: bool) -> bool:
+        """Whether its trained weights are averaged with those of their start.
+
+        An average of rounded weights is not rounded, and a new or cut shape has no start to be averaged with unless
+        it has been trained before.
+
+        Args:
+            compared: whether candidates are trained and compared before the last training.
+        """
+        return self.weight_format == INT8 and (compared or (self.published and not self.options))
+
     @property
     def described(self) -> str:
         """In words: 4 of the teacher's layers, 15,500 tokens."""
