@@ -88,6 +88,8 @@ class _Splitting:
         self._tell_columns(scanned)
         self._tell_language(scanned)
         counts = self._write(choice, bool(why_section), scanned, log)
+        if scanned.empty:
+            self.reporter.note(f"left out {counted(scanned.empty, 'document')} without text")
         self._tell(counts, why_section)
         return self.build.finish(self._facts(scanned, counts, choice, log, bool(why_section)))
 

@@ -129,6 +129,14 @@ def test_the_collection_is_filled_up_with_training_passages(tmp_path: Path, arti
     assert sum(owner not in held for owner in owners) > 20
 
 
+def test_the_number_of_documents_without_text_is_told(tmp_path: Path) -> None:
+    rows = [*made(150), *({"_id": f"empty {number}", "text": ""} for number in range(7))]
+    path, notes = write_jsonl(tmp_path / "docs.jsonl", rows), Listener()
+    artifact = split_documents.run(Params(inputs=(str(path),)), WorkDirectory(tmp_path / "work"), notes)
+    assert "left out 7 documents without text" in notes.notes
+    assert (artifact.facts["documents"], artifact.facts["skipped"]["empty_documents"]) == (150, 7)
+
+
 def test_documents_of_the_same_words_stand_on_one_side(tmp_path: Path) -> None:
     documents = made(150)
     shouted = [{**row, "_id": f"again-{row['_id']}", "text": row["text"].upper() + "!!"} for row in documents]
