@@ -28,8 +28,9 @@ def quantise(
 
     Args:
         weight_format: int8 or int4; see `packed_weights`.
-        tokens: token ids of texts to find the outliers of activations on, see `scale_outliers`; without any, no
-            activation is scaled.
+        tokens: token ids of texts to fit weights of 4 bits to, see `round_weights`, and to find the outliers of
+            activations on, see `scale_outliers`; without any, weights are rounded to the nearest, and no activation is
+            scaled.
         padding: the id of the padding token.
 
     Returns:
@@ -42,7 +43,7 @@ def quantise(
         # The quantiser leaves temporary files next to its input and its output if it is interrupted.
         unfinished, changed = Path(folder) / target.name, Path(folder) / f"from-{source.name}"
         model = onnx.load(source)
-        codes = round_weights(model) if weight_format == INT4 else {}
+        codes = round_weights(model, tokens, padding) if weight_format == INT4 else {}
         factors = scale_outliers(model, tokens, padding) if tokens else {}
         onnx.save(model, changed)
         quantize_dynamic(changed, unfinished, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)

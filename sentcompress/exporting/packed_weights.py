@@ -8,7 +8,7 @@ as with int8 weights; opening it takes some tenths of a second longer. Operators
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sentcompress.exporting.activations import watched
 from sentcompress.exporting.graph_nodes import (
+    Product,
     add_constant,
     constants_of,
     products_of,
@@ -25,32 +27,62 @@ from sentcompress.exporting.graph_nodes import (
     tables_of,
     values_of,
 )
-from sentcompress.models.int4 import Blocks, blocks_of
+from sentcompress.models.int4 import Blocks, blocks_of, fitted
 from sentcompress.models.weight_formats import BLOCK, is_packable
 
 # What onnxruntime's quantiser appends to the name of a weight.
 QUANTISED, SCALE, ZERO_POINT = "_quantized", "_scale", "_zero_point"
+# Texts of the sample that weights are fitted to; 64 of them are as good as 400.
+FITTED_TO = 128
 LOW, SHIFT = "int4_low", "int4_shift"
 
 
-def round_weights(model: Any) -> dict[str, Blocks]:
-    """Round the matrices and tables of a float32 graph to 4 bits, in place; returns the codes by name."""
+def round_weights(model: Any, tokens: Sequence[Sequence[int]], padding: int) -> dict[str, Blocks]:
+    """Round the matrices and tables of a float32 graph to 4 bits, in place; returns the codes by name.
+
+    A matrix is rounded so that errors cancel out on the activations of a sample, see `int4.fitted`. Weights that
+    were trained in 4 bits stay as they are.
+
+    Args:
+        model: the graph.
+        tokens: token ids of the sample's texts; without any, all weights are rounded to the nearest.
+        padding: the id of the padding token.
+    """
     from onnx import TensorProto
 
     # Blocks are along the axis of a table's vectors, or the axis that a product sums over.
     products = list(products_of(model.graph))
     in_rows = tables_of(model.graph) | {one.weight for one in products if one.transposed}
     in_columns = {one.weight for one in products if not one.transposed}
+    moments = _moments(model, products, tokens, padding)
     found = {}
     for weight in model.graph.initializer:
         if weight.name not in in_rows | in_columns or weight.data_type != TensorProto.FLOAT:
             continue
         values = values_of(weight)
-        rows = values if weight.name in in_rows else values.T
-        if is_packable(rows.shape):
-            found[weight.name] = codes = blocks_of(torch.from_numpy(np.ascontiguousarray(rows)))
+        rows = torch.from_numpy(np.ascontiguousarray(values if weight.name in in_rows else values.T))
+        if is_packable(tuple(rows.shape)):
+            known = moments.get(weight.name)
+            found[weight.name] = codes = blocks_of(rows if known is None else fitted(rows, known))
             rounded = codes.decoded().numpy()
             set_values(weight, rounded if weight.name in in_rows else rounded.T)
+    return found
+
+
+def _moments(
+    model: Any, products: Sequence[Product], tokens: Sequence[Sequence[int]], padding: int
+) -> dict[str, torch.Tensor]:
+    """The second moments of what each matrix is multiplied with, [K, K], by its name."""
+    chosen = [tokens[at] for at in np.linspace(0, len(tokens) - 1, min(FITTED_TO, len(tokens))).round().astype(int)]
+    by_activation: dict[str, torch.Tensor] = {}
+    for seen in watched(model, [one.activation for one in products], chosen, padding):
+        for name, values in seen.items():
+            rows = torch.from_numpy(values.reshape(-1, values.shape[-1]))
+            by_activation[name] = by_activation.get(name, torch.zeros(())) + (rows.T @ rows).double()
+    found: dict[str, torch.Tensor] = {}
+    for one in products:
+        if one.activation in by_activation:
+            found[one.weight] = found.get(one.weight, torch.zeros(())) + by_activation[one.activation]
     return found
 
 

@@ -45,8 +45,7 @@ class Shapes:
 class DeployedHead:
     """The linear layer that is saved with the student: activation(weight x + bias)."""
 
-    weight: Tensor
-    bias: Tensor | None
+    linear: nn.Linear
     activation: str
 
 

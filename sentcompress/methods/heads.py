@@ -82,4 +82,4 @@ class HeadedMethod(Method):
 
     def deployed_head(self) -> DeployedHead | None:
         linear = self.head.linear
-        return DeployedHead(linear.weight, linear.bias, "Identity") if linear is not None and self.head.kept else None
+        return DeployedHead(linear, "Identity") if linear is not None and self.head.kept else None

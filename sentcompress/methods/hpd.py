@@ -102,4 +102,4 @@ class HPD(Method):
 
     def deployed_head(self) -> DeployedHead:
         activation = "Tanh" if self.settings["tanh"] else "Identity"
-        return DeployedHead(self.head.weight, self.head.bias, activation)
+        return DeployedHead(self.head, activation)

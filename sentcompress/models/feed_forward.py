@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from sentcompress.errors import InputError
 from sentcompress.models.families import WITH_LAYERS, Family, find_family
+from sentcompress.models.layer_inputs import LayerInputs
 from sentcompress.models.token_states import MAX_LENGTH, hidden_states
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.progress import Task
@@ -46,33 +47,15 @@ def measure_activity(
         InputError: if the architecture is not supported.
     """
     out = _family(encoder.config, label).layer.feed_forward_out
-    writers = [layer.get_submodule(out) for layer in layers]
-    found: dict[int, Tensor] = {}
-    sums = [(0, torch.zeros(()), torch.zeros(())) for _ in writers]
-
-    def keep(place: int) -> Any:
-        def hook(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            found[place] = inputs[0]
-
-        return hook
-
-    hooks = [writer.register_forward_pre_hook(keep(place)) for place, writer in enumerate(writers)]
-    try:
+    inputs = LayerInputs([_linear(layer, out) for layer in layers])
+    with inputs.watching():
         for _, mask, _ in hidden_states(encoder, [row[:MAX_LENGTH] for row in encoder.tokenize(texts)], task):
-            for place, (count, total, products) in enumerate(sums):
-                active = found[place][mask]
-                sums[place] = (
-                    count + len(active),
-                    total + active.double().sum(0).cpu(),
-                    products + (active.T @ active).double().cpu(),
-                )
-    finally:
-        for handle in hooks:
-            handle.remove()
-    return [
-        Activity(total / count, products / count - torch.outer(total / count, total / count))
-        for count, total, products in sums
-    ]
+            inputs.add(mask)
+    found = []
+    for count, total, products in zip(inputs.counts, inputs.totals, inputs.products, strict=True):
+        mean = total / count
+        found.append(Activity(mean, products / count - torch.outer(mean, mean)))
+    return found
 
 
 def check_narrowable(config: Any, size: int, label: str) -> None:
@@ -110,10 +93,8 @@ def narrow_feed_forward(
     check_narrowable(transformer.config, size, label)
     family = _family(transformer.config, label)
     for place, layer in enumerate(layers):
-        reads = layer.get_submodule(family.layer.feed_forward_in)
-        writes = layer.get_submodule(family.layer.feed_forward_out)
-        assert isinstance(reads, nn.Linear)
-        assert isinstance(writes, nn.Linear)
+        reads = _linear(layer, family.layer.feed_forward_in)
+        writes = _linear(layer, family.layer.feed_forward_out)
         with torch.no_grad():
             if activity:
                 kept, weight, bias = _refitted(writes, activity[place], size)
@@ -126,6 +107,12 @@ def narrow_feed_forward(
             writes.weight, writes.bias = nn.Parameter(weight), nn.Parameter(bias)
         reads.out_features = writes.in_features = size
     setattr(transformer.config, family.neurons, size)
+
+
+def _linear(layer: nn.Module, name: str) -> nn.Linear:
+    found = layer.get_submodule(name)
+    assert isinstance(found, nn.Linear)
+    return found
 
 
 def _heaviest(weight: Tensor, size: int) -> Tensor:

@@ -205,7 +205,7 @@ class _Distillation:
         head = method.deployed_head()
         if head is None or self.found is None or not _is_sentence_encoder(self.found):
             return
-        after = head.weight.shape[0]
+        after = head.linear.out_features
         if after != encoder.dimension:
             self.reporter.warn(
                 f"the vectors of {self.student.label} change from {encoder.dimension} to {after} dimensions: "

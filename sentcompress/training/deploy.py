@@ -88,9 +88,7 @@ def _head(method: Method) -> list[Dense]:
     head = method.deployed_head()
     if head is None:
         return []
-    dense = Dense(head.weight.shape[1], head.weight.shape[0], bias=head.bias is not None, activation=head.activation)
-    with torch.no_grad():
-        dense.linear.weight.copy_(head.weight)
-        if head.bias is not None:
-            dense.linear.bias.copy_(head.bias)
+    linear = head.linear
+    dense = Dense(linear.in_features, linear.out_features, bias=linear.bias is not None, activation=head.activation)
+    dense.linear.load_state_dict(linear.state_dict())
     return [dense]

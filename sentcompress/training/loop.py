@@ -21,6 +21,7 @@ from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights
+from sentcompress.models.layer_inputs import LayerInputs
 from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import Reporter
 from sentcompress.quantities import told_time
@@ -44,6 +45,9 @@ from sentcompress.training.views import Views
 LOOK_EVERY = 10
 # Steps whose batches are prepared in advance.
 PREFETCHED = 3
+# Rows that weights are first rounded to 4 bits for, and rows of a batch of them: with 400 texts of law instead of 64,
+# search fidelity before training is the same.
+ROUNDED_FOR, TOGETHER = 128, 8
 # Rows of the batch for timing the number formats, on one thread.
 TRIAL_ROWS = 16
 
@@ -97,10 +101,9 @@ class Training:
         model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
         optimizer = make_optimizer(model, settings)
-        if settings.ema:
-            self.mean = RunningMean(model.parameters(), settings.ema)
         if settings.weight_format:
-            self.rounded = RoundedWeights(self.encoder)
+            head = self.method.deployed_head()
+            self.rounded = RoundedWeights(self.encoder, *([head.linear] if head else []))
         best = self._resume(model, optimizer)
         progress = self.progress
         self.selection = self._make_selection(best)
@@ -336,8 +339,30 @@ class Training:
             state = self.checkpoints.read()
         if state is not None:
             self._restore(state, model, optimizer)
+        elif self.rounded and self.ranks.first:
+            self._fit_rounded(self.rounded)
         self.ranks.copy([*model.parameters(), *model.buffers()])
+        if self.settings.ema:
+            self.mean = RunningMean(model.parameters(), self.settings.ema)
+            if state is not None:
+                self.mean.restore(state["mean"])
         return best
+
+    def _fit_rounded(self, rounded: RoundedWeights) -> None:
+        """Change the weights so that they lose less by rounding, on texts of the training data."""
+        rows = self.plan.sample(ROUNDED_FOR)
+        inputs = LayerInputs(rounded.layers)
+        with (
+            self.reporter.track("rounding weights to 4 bits", total=len(rows)) as task,
+            inputs.watching(),
+            torch.no_grad(),
+        ):
+            for start in range(0, len(rows), TOGETHER):
+                batch = self.collate(rows[start : start + TOGETHER], WHOLE).to(self.device)
+                self.method.deploy(self.encoder.embed(batch.input_ids, batch.attention_mask))
+                inputs.add(batch.attention_mask.bool())
+                task.advance(len(rows[start : start + TOGETHER]))
+        rounded.fit(inputs)
 
     def _restore(self, state: State, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
         for name, module in model.items():
@@ -345,7 +370,5 @@ class Training:
         optimizer.load_state_dict(state["optimizer"])
         self.progress = Progress(**state["progress"])
         self.meter.restore(state["meter"], self.device)
-        if self.mean:
-            self.mean.restore(state["mean"])
         used = told_time(self.progress.all_seconds)
         self.reporter.step(f"resuming after step {self.progress.step}, with {used} of training done")

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tiny_models import two_layers
 from tracing import operators_found_once
 
 from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.exporting.onnx import OUTPUT, write_graph
+from sentcompress.exporting.packed_weights import round_weights
 from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.int4 import RoundedWeights
@@ -60,6 +62,32 @@ def test_the_packed_graph_computes_what_the_int8_graph_of_the_rounded_model_does
     for path in (packed, plain):
         fix_ranges(path, tmp_path / f"fixed-{path.name}", tokens, 0)
     np.testing.assert_array_equal(vectors(tmp_path / "fixed-packed.onnx"), vectors(tmp_path / "fixed-plain.onnx"))
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_weights_are_fitted_to_a_sample_and_trained_ones_stay(kind: str, tmp_path: Path) -> None:
+    """ALBERT's matrices are fitted to the activations of all the places that they are used in."""
+    import onnx
+
+    encoder = make_encoder(kind)
+    tokens = np.random.default_rng(1).integers(1, 600, (150, 12)).tolist()
+    write_graph(encoder, tmp_path / "float32.onnx")
+    exact = vectors(tmp_path / "float32.onnx")
+    errors = {}
+    for name, sample in (("fitted", tokens), ("nearest", [])):
+        model = onnx.load(tmp_path / "float32.onnx")
+        codes = round_weights(model, sample, 0)
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        errors[name] = float(np.square(vectors(tmp_path / f"{name}.onnx") - exact).mean())
+        # What is stored already stays as it is, with and without a sample.
+        for other in (sample, tokens[:20], []):
+            again = round_weights(onnx.load(tmp_path / f"{name}.onnx"), other, 0)
+            assert all(
+                torch.equal(one, other)
+                for stored in codes
+                for one, other in zip(codes[stored], again[stored], strict=True)
+            )
+    assert errors["fitted"] < 0.95 * errors["nearest"]
 
 
 def test_nothing_is_computed_but_constants_before_the_graph_runs(tmp_path: Path) -> None:

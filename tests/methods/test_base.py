@@ -133,7 +133,7 @@ def test_what_is_deployed_is_what_the_head_says(name: str) -> None:
         assert torch.equal(method.deploy(vectors), vectors)
         return
     activation = {"Identity": torch.nn.Identity(), "Tanh": torch.nn.Tanh()}[head.activation]
-    by_hand = activation(torch.nn.functional.linear(vectors, head.weight, head.bias))
+    by_hand = activation(torch.nn.functional.linear(vectors, head.linear.weight, head.linear.bias))
     torch.testing.assert_close(method.deploy(vectors), by_hand)
 
 

@@ -85,9 +85,9 @@ def test_the_defaults_are_the_papers() -> None:
 def test_the_head_is_what_is_deployed(tanh: bool) -> None:
     method, numbers = make(tanh=tanh)
     head = method.deployed_head()
-    assert head.bias is not None
+    assert head.linear.bias is not None
     assert head.activation == ("Tanh" if tanh else "Identity")
-    by_hand = numbers["s"] @ head.weight.detach().numpy().T + head.bias.detach().numpy()
+    by_hand = numbers["s"] @ head.linear.weight.detach().numpy().T + head.linear.bias.detach().numpy()
     deployed = method.deploy(torch.tensor(numbers["s"])).detach().numpy()
     np.testing.assert_allclose(deployed, np.tanh(by_hand) if tanh else by_hand)
 

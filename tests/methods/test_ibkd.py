@@ -133,9 +133,9 @@ def test_a_bilinear_head_that_is_kept_has_no_bias() -> None:
     method = IBKD(Shapes(STUDENT, TEACHER, hidden=HIDDEN), options).double()
     head, student = method.deployed_head(), numbers()["student"]
     assert head is not None
-    assert head.bias is None
+    assert head.linear.bias is None
     deployed = method.deploy(torch.tensor(student)).detach().numpy()
-    np.testing.assert_allclose(deployed, student @ head.weight.detach().numpy().T)
+    np.testing.assert_allclose(deployed, student @ head.linear.weight.detach().numpy().T)
 
 
 def test_the_kernels_means_are_logged() -> None:
@@ -214,8 +214,8 @@ def test_stage_two_is_simcse_and_the_bottleneck(hard: int, dim: int) -> None:
     torch.stack(list(terms.values())).sum().backward()
     head = method.deployed_head()
     if head is not None:
-        assert head.bias is not None
-        weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
+        assert head.linear.bias is not None
+        weight, bias = head.linear.weight.detach().numpy(), head.linear.bias.detach().numpy()
 
     def project(vectors: np.ndarray) -> np.ndarray:
         return vectors @ weight.T + bias if dim else vectors

@@ -113,9 +113,9 @@ def test_the_projection_is_trained_with_the_loss_and_deployed() -> None:
     method = SimCSE(Shapes(WIDTH, 0, hard_negatives=N), {"dim": 3}).double()
     head = method.deployed_head()
     assert head is not None
-    assert head.bias is not None
+    assert head.linear.bias is not None
     assert head.activation == "Identity"
-    weight, bias = head.weight.detach().numpy().copy(), head.bias.detach().numpy().copy()
+    weight, bias = head.linear.weight.detach().numpy().copy(), head.linear.bias.detach().numpy().copy()
 
     def projected(weight: np.ndarray) -> float:
         return equation({name: view @ weight.T + bias for name, view in views.items()}, 0.05)
@@ -123,8 +123,8 @@ def test_the_projection_is_trained_with_the_loss_and_deployed() -> None:
     loss = method.objective(**tensors(views))["contrastive"]
     loss.backward()
     assert float(loss) == pytest.approx(projected(weight), rel=1e-9)
-    assert head.weight.grad is not None
-    np.testing.assert_allclose(head.weight.grad.numpy(), differences(projected, weight), atol=1e-6)
+    assert head.linear.weight.grad is not None
+    np.testing.assert_allclose(head.linear.weight.grad.numpy(), differences(projected, weight), atol=1e-6)
     deployed = method.deploy(torch.tensor(views["anchor"])).detach().numpy()
     np.testing.assert_allclose(deployed, views["anchor"] @ weight.T + bias)
 

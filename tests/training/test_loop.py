@@ -67,6 +67,9 @@ class Written:
     def epoch(self, number: int) -> list[np.ndarray]:
         return [np.array(batch) for batch in self.batches]
 
+    def sample(self, count: int) -> np.ndarray:
+        return np.array(self.rows[:count])
+
     def steps(self, number: int) -> int:
         return len(self.batches)
 
@@ -143,6 +146,17 @@ def make_training(
     return Training(
         encoder, method, Written(batches), collate, views, Rising(), settings, CPU, checkpoints, log, SILENT
     )
+
+
+class Looking(Rising):
+    """Keeps the weights that were scored."""
+
+    def __init__(self, training: Training, into: list[dict[str, Tensor]]) -> None:
+        self.training, self.into = training, into
+
+    def score(self, vectors: object, device: torch.device) -> float:
+        self.into.append(weights(self.training))
+        return super().score(vectors, device)
 
 
 def weights(training: Training) -> dict[str, Tensor]:
@@ -330,19 +344,11 @@ def test_the_running_mean_is_what_is_scored_and_kept(tmp_path: Path) -> None:
     seen: list[dict[str, Tensor]] = []
     scored: list[dict[str, Tensor]] = []
 
-    class Looking(Rising):
-        def __init__(self, into: list[dict[str, Tensor]]) -> None:
-            self.into = into
-
-        def score(self, vectors: object, device: torch.device) -> float:
-            self.into.append(weights(training))
-            return super().score(vectors, device)
-
     training = make_training(tmp_path / "plain", make_method(SimTDE), batches)
-    training.dev = Looking(seen)  # type: ignore[assignment]
+    training.dev = Looking(training, seen)  # type: ignore[assignment]
     training.run()
     training = make_training(tmp_path / "mean", make_method(SimTDE), batches, ema=0.5)
-    training.dev = Looking(scored)  # type: ignore[assignment]
+    training.dev = Looking(training, scored)  # type: ignore[assignment]
     training.run()
     assert len(seen) == len(scored) == 13
     mean = seen[0]
@@ -400,6 +406,36 @@ def test_weights_of_four_bits_are_scored_and_kept_but_not_trained_on(tmp_path: P
     # The steps change the exact weights by less than a level, and this is not lost.
     exact = [value for value in training.mean.state()["means"] if value.dim() == 2]  # type: ignore[union-attr]
     assert any(not torch.equal(int4.blocks_of(value).decoded(), value) for value in exact)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_start_is_fitted_to_texts_and_rounded(tmp_path: Path) -> None:
+    """Also with a running mean, which starts from the fitted weights."""
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
+    for own in ({}, {"ema": 0.5}):
+        seen: list[dict[str, Tensor]] = []
+        encoder = make_encoder()
+        exact = {name: value.clone() for name, value in encoder.state_dict().items()}
+        folder, numbers = tmp_path / str(len(own)), {"weight_format": "int4", **own}
+        training = make_training(folder, make_method(SimTDE), batches, encoder, **numbers)
+        training.dev = Looking(training, seen)  # type: ignore[assignment]
+        training.run()
+        differing = 0
+        for name, value in seen[0].items():
+            if (old := exact.get(name.removeprefix("encoder."))) is not None and value.dim() == 2:
+                assert torch.equal(int4.blocks_of(value).decoded(), value)
+                differing += not torch.equal(value, int4.blocks_of(old).decoded())
+        assert differing > 3
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_head_that_is_deployed_is_rounded_too(tmp_path: Path) -> None:
+    batches = [[row, row + 1, row + 2, row + 3] for row in range(0, 24, 4)]
+    training = make_training(tmp_path, make_method(SimTDE, head="kept"), batches, weight_format="int4")
+    training.run()
+    head = training.method.deployed_head()
+    assert head is not None
+    assert torch.equal(int4.blocks_of(head.linear.weight).decoded(), head.linear.weight)
 
 
 @pytest.fixture
