@@ -42,6 +42,7 @@ COMMAND = Command(
     Params,
     "Train a student further on triplets. They come from augment or mine-negatives.",
     makes="students",
+    version=2,  # weights of 4 bits start fitted to texts
     shared="work",
     needs=("sentences",),
 )

@@ -56,5 +56,6 @@ COMMAND = Command(
     Params,
     "Train a teacher on triplets (supervised SimCSE). To use it, run `teacher-embed --teacher NAME`.",
     makes="students",
+    version=2,  # weights of 4 bits start fitted to texts
     shared="work",
 )
