@@ -23,7 +23,7 @@ from sentcompress.quantities import counted, told_bytes
 # docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
 # For a teacher that only lacks rare tokens, for others that are good from the start, and for a new shape.
-WHOLE_RATE, GOOD_RATE, RATE = 5e-5, 3e-4, 5e-4
+WHOLE_RATE, GOOD_RATE, RATE = 3e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     **{name.replace("_", "-"): value for name, value in OF_PUBLISHED.items()},
     "dropout": 0,

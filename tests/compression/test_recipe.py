@@ -160,7 +160,7 @@ def test_the_last_training_is_averaged_with_its_start_if_that_is_a_model_of_the_
 def test_the_teacher_without_rare_tokens_is_trained_gently() -> None:
     stages = plan([WHOLE, PUBLISHED], (120.0,)).stages()
     trained = [(stage["student"], stage.get("lr")) for stage in stages if stage["command"] == "distill"]
-    assert trained == [("teacher:6", 5e-5), ("general-9m", 3e-4), ("docs-1-best", None)], "the best keeps its own rate"
+    assert trained == [("teacher:6", 3e-5), ("general-9m", 3e-4), ("docs-1-best", None)], "the best keeps its own rate"
 
 
 def test_weights_of_four_bits_are_trained_and_exported_as_such() -> None:
