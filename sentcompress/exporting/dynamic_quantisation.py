@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sentcompress.exporting.graph_cleaning import quiet, strip
+from sentcompress.exporting.graph_cleaning import drop_zero_points, quiet, strip
+from sentcompress.exporting.outlier_folding import fold_divisors
 from sentcompress.exporting.outliers import scale_outliers
 from sentcompress.exporting.packed_weights import pack, round_weights
 from sentcompress.models.weight_formats import INT4, INT8
@@ -52,5 +53,10 @@ def quantise(
         onnx.save(model, unfinished)
         if codes:
             pack(unfinished, codes, factors)
+        model = onnx.load(unfinished)
+        # Not before packing, which uses the scales and zero points of the weights.
+        fold_divisors(model)
+        drop_zero_points(model)
+        onnx.save(model, unfinished)
         unfinished.replace(target)
     return INT4 if codes else INT8

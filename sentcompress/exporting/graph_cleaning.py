@@ -8,7 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sentcompress.exporting.graph_nodes import add_constant, constants_of, used_by, values_of
+import numpy as np
+
+from sentcompress.exporting.graph_nodes import (
+    TABLE,
+    add_constant,
+    constants_of,
+    made_by,
+    set_nodes,
+    values_of,
+)
+
+# Operators whose results are values of their first input.
+SELECTING = ("Expand", "GatherElements", "Slice")
 
 
 def fold_transposed_weights(model: Any) -> None:
@@ -23,9 +35,91 @@ def fold_transposed_weights(model: Any) -> None:
         order = next((list(found.ints) for found in node.attribute if found.name == "perm"), None)
         add_constant(graph, node.output[0], values_of(weights[node.input[0]]).transpose(order))
         graph.node.remove(node)
-    used = used_by(graph).keys() | {output.name for output in graph.output}
-    for weight in [weight for weight in graph.initializer if weight.name not in used]:
-        graph.initializer.remove(weight)
+    remove_unused(graph)
+
+
+def fix_token_types(model: Any) -> None:
+    """Look up the row of the token type once, in place of a row for each token, all of which are the same.
+
+    The exporter looks up the types of all tokens in a constant, by nodes that depend on the length of the text.
+    """
+    graph = model.graph
+    constants, maker = constants_of(graph), made_by(graph)
+    for node in graph.node:
+        if node.op_type != TABLE or node.input[0] not in constants or len(constants[node.input[0]].dims) != 2:
+            continue
+        types = node.input[1]
+        while types in maker and maker[types].op_type in SELECTING:
+            types = maker[types].input[0]
+        if types == node.input[1] or types not in constants:
+            continue
+        distinct = np.unique(values_of(constants[types]))
+        users = [user.op_type for user in graph.node if node.output[0] in user.input]
+        if len(distinct) == 1 and users == ["Add"]:  # which repeats the row
+            node.input[1] = f"{node.output[0]}_type"
+            add_constant(graph, node.input[1], distinct.reshape(1, 1))
+    remove_unused(graph)
+
+
+def fix_shapes(model: Any) -> None:
+    """Give Reshape nodes constant shapes, in which 0 keeps a size, in place of those computed from the mask's shape.
+
+    It needs the recorded shapes, which `strip` removes.
+    """
+    from onnx import helper
+
+    graph = model.graph
+    constants = constants_of(graph)
+    sizes = {
+        value.name: [size.dim_value or size.dim_param for size in value.type.tensor_type.shape.dim]
+        for value in graph.value_info
+    }
+    for node in graph.node:
+        if node.op_type != "Reshape" or node.input[1] in constants:
+            continue
+        shape = _constant_shape(sizes.get(node.input[0], []), sizes.get(node.output[0], []))
+        if shape is None:
+            continue
+        name = f"shape_{'_'.join(map(str, shape))}"
+        if name not in constants_of(graph):
+            add_constant(graph, name, np.array(shape))
+        node.CopyFrom(helper.make_node("Reshape", [node.input[0], name], list(node.output), node.name))
+    remove_unused(graph)
+
+
+def _constant_shape(before: list[int | str], after: list[int | str]) -> list[int] | None:
+    """The sizes after a Reshape as a constant, 0 for each that is as before; None if another depends on the inputs."""
+    same = [at < len(before) and size == before[at] != "" for at, size in enumerate(after)]
+    known = [isinstance(size, int) or kept for size, kept in zip(after, same, strict=True)]
+    return [size if isinstance(size, int) else 0 for size in after] if after and all(known) else None
+
+
+def drop_zero_points(model: Any) -> None:
+    """Remove the zero points of int8 weights, which are zero, from matrix products; this is what none means, too.
+
+    onnxruntime otherwise takes them for zero points that differ by column, which takes a little more time.
+    """
+    graph = model.graph
+    constants = constants_of(graph)
+    for node in graph.node:
+        zero = constants.get(node.input[3]) if node.op_type == "MatMulInteger" and len(node.input) == 4 else None
+        if zero is not None and not values_of(zero).any():
+            del node.input[3]
+    remove_unused(graph)
+
+
+def remove_unused(graph: Any) -> None:
+    """Remove nodes and constants that nothing uses."""
+    outputs = {output.name for output in graph.output}
+    used: set[str] = set()
+    kept: list[Any] = []
+    for node in reversed(graph.node):  # users come after what they use
+        if any(name in used or name in outputs for name in node.output):
+            used.update(node.input)
+            kept.append(node)
+    set_nodes(graph, reversed(kept))
+    for constant in [constant for constant in graph.initializer if constant.name not in used | outputs]:
+        graph.initializer.remove(constant)
 
 
 def strip(model: Any) -> None:

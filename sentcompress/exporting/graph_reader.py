@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -169,7 +170,8 @@ class GraphReader:
             raise InputError(f"{self._path} returns {gives} for {rows} texts, not one float32 vector per text", AGAIN)
         if self._dimension not in (None, shape[1]):
             raise InputError(f"{self._path} returns vectors of {self._dimension} and of {shape[1]} dimensions", AGAIN)
-        if not np.isfinite(output).all():
+        # The first is one call, and only vectors that are not of unit length can exceed the range of their sum.
+        if not math.isfinite(np.vdot(output, output)) and not np.isfinite(output).all():
             raise InputError(f"{self._path} returns vectors with NaN or infinity", AGAIN)
         self._dimension = shape[1]
         vectors: Vectors = output

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import SentcompressError
-from sentcompress.exporting.graph_cleaning import fold_transposed_weights, quiet, strip
+from sentcompress.exporting.graph_cleaning import fix_shapes, fix_token_types, fold_transposed_weights, quiet, strip
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
@@ -41,11 +41,20 @@ class FusedGraph(nn.Module):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
+        # Then the sum of the states has the direction of their mean.
+        self.linear = encoder.pooling == ("mean",) and all(
+            layer.linear.bias is None and layer.activation_name == "Identity" for layer in encoder.dense_layers
+        )
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         # Not `embed`, which a static encoder computes with operators that ONNX does not have.
         states = self.encoder.states(input_ids, attention_mask)
-        vectors: Tensor = self.encoder.head(states, attention_mask)
+        if self.linear:
+            vectors = torch.matmul(attention_mask.unsqueeze(1).to(states.dtype), states).squeeze(1)
+            for layer in self.encoder.dense:
+                vectors = layer(vectors)
+        else:
+            vectors = self.encoder.head(states, attention_mask)
         # functional.normalize expands the lengths to [B, D]: two nodes more.
         lengths: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
         return vectors / lengths.clamp_min(1e-12)
@@ -79,6 +88,8 @@ def write_graph(encoder: Encoder, path: Path) -> None:
                 f"the exporter fixed the batch size or the length of {given.name}", "export with `formats` folder"
             )
     fold_transposed_weights(model)
+    fix_token_types(model)
+    fix_shapes(model)
     strip(model)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, path)

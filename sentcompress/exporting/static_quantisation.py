@@ -74,7 +74,7 @@ def _dequantised_product(node: Any, scale: str, output: str) -> Iterator[Any]:
     """
     from onnx import helper
 
-    activation, weight, _, zero = node.input
+    activation, weight = node.input[:2]
     plain = f"{output}_weight"
-    yield helper.make_node("DequantizeLinear", [weight, scale, zero], [plain], axis=1)
+    yield helper.make_node("DequantizeLinear", [weight, scale], [plain], axis=1)
     yield helper.make_node("MatMul", [f"{activation}_float", plain], [output])

@@ -144,6 +144,47 @@ def test_the_mask_of_a_text_is_one_row(written: tuple[Encoder, Path]) -> None:
     assert not {"GatherND", "Range"} & {node.op_type for node in nodes}
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "electra"])
+def test_what_does_not_depend_on_the_text_is_constant(kind: str, tmp_path: Path) -> None:
+    """Shapes of heads, and the row of the token type: for single queries, the nodes that compute them take time."""
+    import onnx
+
+    encoder = make_encoder(kind, dense=[])
+    write_graph(encoder, tmp_path / "graph.onnx")
+    onnx.checker.check_model(str(tmp_path / "graph.onnx"), full_check=True)
+    graph = onnx.load(tmp_path / "graph.onnx").graph
+    constants = {constant.name for constant in graph.initializer}
+    assert all(node.input[1] in constants for node in graph.node if node.op_type == "Reshape")
+    types = [node for node in graph.node if node.op_type == "Gather" and "token_type" in node.input[0]]
+    assert [node.input[1] in constants for node in types] == [True]
+    used = {name for node in graph.node for name in node.input} | {OUTPUT}
+    assert constants <= used
+    assert all(used & set(node.output) for node in graph.node)
+    check(encoder, tmp_path / "graph.onnx")
+
+
+@pytest.mark.parametrize(
+    ("dense", "divided"),
+    [
+        ([], False),
+        ([Dense(16, 6, bias=False)], False),
+        ([Dense(16, 6)], True),
+        ([Dense(16, 6, bias=False, activation="Tanh")], True),
+    ],
+    ids=["none", "linear", "bias", "activation"],
+)
+def test_states_are_summed_where_only_the_direction_counts(dense: list[Dense], divided: bool, tmp_path: Path) -> None:
+    """The vector is normalised, so the number of tokens matters only to what is not linear."""
+    import onnx
+
+    encoder = make_encoder("bert", dense=dense)
+    write_graph(encoder, tmp_path / "graph.onnx")
+    nodes = [node.op_type for node in onnx.load(tmp_path / "graph.onnx").graph.node]
+    assert nodes.count("Div") == 1 + divided
+    assert nodes.count("ReduceSum") == 2 * divided
+    check(encoder, tmp_path / "graph.onnx")
+
+
 def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
     import sentcompress
 
@@ -183,6 +224,9 @@ def test_the_int8_graph_is_small_near_and_alike_on_every_machine(written: tuple[
     for weight in graph.initializer:
         if weight.name in products and weight.data_type == onnx.TensorProto.INT8:
             assert np.abs(onnx.numpy_helper.to_array(weight).astype(int)).max() <= 64
+    # zero points of weights are zero, which is what none means
+    assert all(len(node.input) == 3 for node in graph.node if node.op_type == "MatMulInteger")
+    onnx.checker.check_model(str(tmp_path / "int8.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "int8.onnx", providers=["CPUExecutionProvider"])
     for rows, length in SHAPES:
         ids, mask = batch(rows, length, 0)

@@ -12,6 +12,7 @@ import torch
 from tiny_models import two_layers
 from tracing import operators_found_once
 
+from sentcompress.exporting import dynamic_quantisation
 from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.exporting.onnx import OUTPUT, write_graph
@@ -78,6 +79,39 @@ def test_the_scaled_graph_gives_the_same_vectors_and_its_int8_graph_nearer_ones(
         errors = [float(np.square(vectors(one) - exact).mean()) for one in (plain, scaled)]
         assert errors[1] < (0.7 if weight_format == INT8 else 1.1) * errors[0], (weight_format, errors)
         assert scaled.stat().st_size < 1.1 * plain.stat().st_size + 20_000
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+@pytest.mark.parametrize("weight_format", [INT8, INT4])
+def test_the_result_of_attention_is_divided_without_an_operator(
+    kind: str, weight_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values are divided instead: by their scales and biases, so that their weights stay as they are."""
+    import onnx
+
+    encoder = make_encoder(kind)
+    model: Any = encoder.body
+    if kind == "albert":
+        values = [model.encoder.albert_layer_groups[0].albert_layers[0].attention.value]
+    else:
+        values = [layer.attention.self.value for layer in model.encoder.layer]
+    with torch.no_grad():
+        for value in values:
+            value.weight[5] *= SCALE
+    write_graph(encoder, tmp_path / "graph.onnx")
+    exact = vectors(tmp_path / "graph.onnx")
+    found = {}
+    for name in ("folded", "plain"):
+        if name == "plain":
+            monkeypatch.setattr(dynamic_quantisation, "fold_divisors", lambda model: None)
+        quantise(tmp_path / "graph.onnx", tmp_path / f"{name}.onnx", weight_format, TOKENS, 0)
+        onnx.checker.check_model(str(tmp_path / f"{name}.onnx"), full_check=True)
+        kinds = [node.op_type for node in onnx.load(tmp_path / f"{name}.onnx").graph.node]
+        found[name] = vectors(tmp_path / f"{name}.onnx"), kinds.count("Mul")
+    assert found["folded"][1] == found["plain"][1] - 2, "one in each of two layers"
+    cosine = [(one * exact).sum(axis=1) for one, _ in found.values()]
+    np.testing.assert_allclose(*cosine, atol=2e-3 if weight_format == INT8 else 2e-2)
+    np.testing.assert_allclose(found["folded"][0], found["plain"][0], atol=0.01)
 
 
 def test_only_channels_beyond_all_others_are_scaled() -> None:

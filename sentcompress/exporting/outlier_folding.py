@@ -1,0 +1,77 @@
+"""Factors of outliers in the result of attention, which take no operator: its values are divided by them instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sentcompress.exporting.activations import Values
+from sentcompress.exporting.graph_cleaning import remove_unused
+from sentcompress.exporting.graph_nodes import add_constant, constants_of, made_by, used_by, values_of
+
+# From the weights of attention to its result, multiplied with the inverses of factors.
+RESULT = ("MatMul", "Transpose", "Reshape", "Mul")
+# Appended to the names of constants that are divided.
+DIVIDED = "_divided"
+
+
+def fold_divisors(model: Any) -> None:
+    """Divide the values of attention in place of its result, in a dynamically quantised graph, in place.
+
+    `scale_outliers` divides activations by a factor for each channel. The result of attention is a weighted mean of
+    values, and the scales and the bias of values are constants, so that dividing them takes no operator.
+    """
+    graph = model.graph
+    maker, user, constants = made_by(graph), used_by(graph), constants_of(graph)
+    for softmax in [node for node in graph.node if node.op_type == "Softmax"]:
+        chain = [softmax]
+        for _ in RESULT:
+            following = user.get(chain[-1].output[0])
+            if following is None:
+                break
+            chain.append(following)
+        if tuple(node.op_type for node in chain[1:]) != RESULT:
+            continue
+        _, context, _, joined, divided = chain
+        factors = _factors(maker, constants, divided.input[1])
+        if factors is not None and _divide_values(graph, maker, context.input[1], factors):
+            user[divided.output[0]].input[0] = joined.output[0]
+    remove_unused(graph)
+
+
+def _factors(maker: Mapping[str, Any], constants: Mapping[str, Any], inverses: str) -> Values | None:
+    """The factors [H] whose inverses have this name; None if nothing of this name is the inverse of a constant."""
+    name = inverses
+    for kind in ("Reciprocal", "Cast"):
+        node = maker.get(name)
+        if node is None or node.op_type != kind:
+            return None
+        name = node.input[0]
+    return values_of(constants[name]).astype(np.float32) if name in constants else None
+
+
+def _divide_values(graph: Any, maker: Mapping[str, Any], heads: str, factors: Values) -> bool:
+    """Divide the heads of this name by factors [H], by new constants; returns whether they are made of constants.
+
+    They are to be Transpose(Reshape(product x (scale of the states x scales of the weights) + bias)).
+    """
+    chain = []
+    name = heads
+    for kind, place in (("Transpose", 0), ("Reshape", 0), ("Add", 0), ("Mul", 1), ("Mul", 1)):
+        node = maker.get(name)
+        if node is None or node.op_type != kind:
+            return False
+        chain.append(node)
+        name = node.input[place]
+    changed = (chain[2], chain[-1])
+    constants = constants_of(graph)
+    if any(node.input[1] not in constants for node in changed):
+        return False
+    for node in changed:
+        divided = node.input[1] + DIVIDED
+        if divided not in constants:  # layers that are applied more than once share their weights
+            add_constant(graph, divided, values_of(constants[node.input[1]]) / factors)
+        node.input[1] = divided
+    return True
