@@ -225,7 +225,10 @@ def _download(name: str, revision: str | None) -> Path:
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise  # the hub's cache cannot be written, which has messages of its own
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
-        raise FetchError(f"{name} cannot be fetched from the hub ({type(error).__name__})", hint) from None
+        # The library's name for both at once says little.
+        absent = isinstance(error, errors.LocalEntryNotFoundError)
+        why = ": no connection, and it is not in the hub's cache" if absent else f" ({type(error).__name__})"
+        raise FetchError(f"{name} cannot be fetched from the hub{why}", hint) from None
 
 
 def embedded_instead() -> str:

@@ -128,7 +128,7 @@ def test_a_hub_name_without_a_network_says_what_works_offline(tmp_path: Path, mo
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(InputError, match="cannot be fetched") as caught:
+    with pytest.raises(InputError, match="no connection, and it is not in the hub's cache") as caught:
         resolve("somebody/some-model")
     assert "embedded" in str(caught.value.hint)
     with pytest.raises(FetchError, match="cannot be fetched") as caught:
