@@ -27,13 +27,11 @@ from sentcompress.exporting.graph_nodes import (
     tables_of,
     values_of,
 )
-from sentcompress.models.int4 import Blocks, blocks_of, fitted
+from sentcompress.models.int4 import FITTED_TO, Blocks, blocks_of, fitted
 from sentcompress.models.weight_formats import BLOCK, is_packable
 
 # What onnxruntime's quantiser appends to the name of a weight.
 QUANTISED, SCALE, ZERO_POINT = "_quantized", "_scale", "_zero_point"
-# Texts of the sample that weights are fitted to; 64 of them are as good as 400.
-FITTED_TO = 128
 LOW, SHIFT = "int4_low", "int4_shift"
 
 

@@ -7,6 +7,7 @@ layers in 4 bits, search fidelity on law is 92.3 with blocks of 32 and 87.2 with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -22,6 +23,8 @@ SMALLEST_SCALE = 1e-7
 # Added to the moments' diagonal, as a share of its mean. GPTQ adds 0.01; with more, a sample of other text than will be
 # encoded helps, too (docs/decisions/0014-int8-graphs.md).
 DAMPING = 0.2
+# Texts of a sample that weights are fitted to; search fidelity is the same with 64 of law's and with 400.
+FITTED_TO = 128
 
 
 class Blocks(NamedTuple):
@@ -88,8 +91,10 @@ def fitted(weight: Tensor, moments: Tensor) -> Tensor:
     Returns:
         [R, C] float32; if `weight` is rounded already, the same codes as before.
     """
-    spread = _spread(moments).to(weight.device)
     left = weight.detach().float().clone()
+    if not 0 < float(moments.diagonal().mean()) < math.inf:  # all inputs are zero, or some are no numbers
+        return left
+    spread = _spread(moments).to(weight.device)
     found = torch.empty_like(left)
     for start in range(0, left.shape[1], BLOCK):
         end = start + BLOCK

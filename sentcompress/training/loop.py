@@ -20,7 +20,7 @@ from sentcompress.errors import TrainingError
 from sentcompress.methods.base import Method
 from sentcompress.models.checks import require_sound
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.int4 import RoundedWeights
+from sentcompress.models.int4 import FITTED_TO, RoundedWeights
 from sentcompress.models.layer_inputs import LayerInputs
 from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import Reporter
@@ -45,9 +45,8 @@ from sentcompress.training.views import Views
 LOOK_EVERY = 10
 # Steps whose batches are prepared in advance.
 PREFETCHED = 3
-# Rows that weights are first rounded to 4 bits for, and rows of a batch of them: with 400 texts of law instead of 64,
-# search fidelity before training is the same.
-ROUNDED_FOR, TOGETHER = 128, 8
+# Rows of a batch that weights of 4 bits are fitted to.
+TOGETHER = 8
 # Rows of the batch for timing the number formats, on one thread.
 TRIAL_ROWS = 16
 
@@ -350,7 +349,8 @@ class Training:
 
     def _fit_rounded(self, rounded: RoundedWeights) -> None:
         """Change the weights so that they lose less by rounding, on texts of the training data."""
-        rows = self.plan.sample(ROUNDED_FOR)
+        rows = self.plan.sample(FITTED_TO)
+        self.encoder.eval()  # without dropout
         inputs = LayerInputs(rounded.layers)
         with (
             self.reporter.track("rounding weights to 4 bits", total=len(rows)) as task,

@@ -104,6 +104,12 @@ def test_tiny_fitted_weights_and_inputs_without_any_value_stay_finite(scale: flo
     assert blocks_of(found).decoded().isfinite().all()
 
 
+@pytest.mark.parametrize("value", [0.0, float("inf"), float("nan")])
+def test_nothing_is_fitted_to_inputs_that_are_zero_or_no_numbers(value: float) -> None:
+    weight = torch.randn(10, BLOCK)
+    assert torch.equal(fitted(weight, torch.full((BLOCK, BLOCK), value)), weight)
+
+
 def test_layers_are_fitted_to_their_inputs_and_those_without_any_stay_exact() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(128, 128), nn.Linear(128, 128))
