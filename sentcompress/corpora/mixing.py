@@ -10,6 +10,7 @@ from pathlib import PurePath
 from sentcompress.corpora.inputs import Input
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import did_you_mean
 from sentcompress.progress import Reporter
 
 WEIGHT = 1.0
@@ -58,7 +59,8 @@ def weights_of(shares: Sequence[str], inputs: Sequence[str]) -> list[float]:
             raise ValueError(f"`share` {share}: write INPUT=WEIGHT, such as news.txt=0.5")
         named = [given for given in inputs if name in (given, PurePath(given).name)]
         if not named:
-            raise ValueError(f"`share` {share}: no input {name}")
+            hint = did_you_mean(name, [PurePath(given).name for given in inputs])
+            raise ValueError(f"`share` {share}: no input {name}, and a folder is one input; {hint}")
         weights.update(dict.fromkeys(named, weight))
     if inputs and not any(weights.values()):
         raise ValueError("`share`: the weights of all inputs are 0")
