@@ -60,7 +60,7 @@ def weights_of(shares: Sequence[str], inputs: Sequence[str]) -> list[float]:
         named = [given for given in inputs if name in (given, PurePath(given).name)]
         if not named:
             hint = did_you_mean(name, [PurePath(given).name for given in inputs])
-            raise ValueError(f"`share` {share}: no input {name}, and a folder is one input; {hint}")
+            raise ValueError(f"`share` {share}: no input is called {name} (a folder is one input); {hint}")
         weights.update(dict.fromkeys(named, weight))
     if inputs and not any(weights.values()):
         raise ValueError("`share`: the weights of all inputs are 0")

@@ -26,7 +26,7 @@ def test_a_share_names_an_input_or_its_file() -> None:
     assert weights_of(["a.txt.gz=2", "b.txt=0", "owner/set=0.5"], inputs) == [2, 0, 0.5]
     assert weights_of([], inputs) == [1, 1, 1]
     for wrong, message in (
-        (["c.txt=1"], "no input c.txt, and a folder is one input; did you mean b.txt"),
+        (["c.txt=1"], r"no input is called c.txt \(a folder is one input\); did you mean b.txt"),
         (["b.txt"], "INPUT=WEIGHT"),
         (["b.txt=-1"], "INPUT=WEIGHT"),
         (["b.txt=nan"], "INPUT=WEIGHT"),

@@ -488,7 +488,7 @@ def test_a_mix_takes_words_of_every_input_by_weight(tmp_path: Path) -> None:
     assert {row["origin"] for row in rows_of(left)} == {"few.txt"}
     with pytest.raises(UsageError, match="needs `words`"):
         run(tmp_path, many, share=("many.txt=2",))
-    with pytest.raises(UsageError, match=r"no input few\.txt"):
+    with pytest.raises(UsageError, match=r"no input is called few\.txt"):
         run(tmp_path, many, words=10, share=("few.txt=2",))
 
 
