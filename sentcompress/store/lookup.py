@@ -135,6 +135,12 @@ class Lookup:
         folder = self.path / kind
         return sorted(p.name[1:-8] for p in folder.glob(".*.partial")) if folder.is_dir() else []
 
+    def _being_written_for(self, kind: str) -> str | None:
+        """`<kind>/<name>` of that kind, or of one before it, that a living process is making, or None."""
+        kinds = list(KINDS)
+        made = ((one, name) for one in kinds[: kinds.index(kind) + 1] for name in self.unfinished(one))
+        return next((f"{one}/{name}" for one, name in made if is_being_written(self._target(one, name))), None)
+
     def sharded(self, kind: str) -> list[str]:
         """Names of the artifacts that are being made in shards."""
         return [name for name in self._with_shards(kind) if is_sharded(self.path / kind / name)]
@@ -169,6 +175,9 @@ class Lookup:
                 raise MissingArtifactError(f"no earlier stage of the recipe makes {what}", hint)
             if not names:
                 missing = "" if self.path.exists() else " (there is no such folder)"
+                if written := self._being_written_for(kind):
+                    missing = f" ({written} is being made)"
+                    command = f"sentcompress status --work {shell_word(self.path)}"
                 if sharded := self.sharded(kind):
                     missing = " (shards are not merged yet)"
                     command = merge_command(kind, sharded[0], self.path)

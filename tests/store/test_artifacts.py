@@ -312,6 +312,22 @@ def test_a_missing_artifact_names_the_command_and_a_near_miss_the_name(work: Wor
     assert raised.value.hint == "did you mean captions?"
 
 
+def test_a_missing_artifact_that_a_living_process_works_towards_is_not_to_be_begun_again(work: WorkDirectory) -> None:
+    interrupt(work, "killed")
+    with work.build(asked("captions")):
+        with pytest.raises(
+            MissingArtifactError, match=rf"no students in .*\({KIND}/captions is being made\)"
+        ) as raised:
+            work.get("students")
+        assert raised.value.hint == f"run: sentcompress status --work {work.path}"
+        with pytest.raises(MissingArtifactError) as raised:
+            work.get("sentences")
+        assert raised.value.hint == f"run: sentcompress augment FILE --work {work.path}", "vectors are made from them"
+    with pytest.raises(MissingArtifactError) as raised:
+        work.get("students")
+    assert raised.value.hint == f"run: sentcompress compress DOCUMENTS --work {work.path}"
+
+
 def test_a_work_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "work"
     path.write_text("notes")
