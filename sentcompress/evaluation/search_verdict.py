@@ -61,8 +61,8 @@ def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[st
         kind = "the queries of your log" if worst.part == LOG else f"queries of the kind {worst.part}"
         yield f"{kind} lose most ({worst.value:.1f})"
     if result["queries"] < FEW_QUERIES:
-        yield f"{result['queries']:,} queries are few: see the interval"
+        yield f"only {result['queries']:,} queries: see the interval"
     if result["clusters"] < min(FEW_CLUSTERS, result["queries"]):
-        yield f"the queries are of only {result['protocol']['resampled']}: the interval is somewhat too narrow"
+        yield f"the queries come from only {result['protocol']['resampled']}: the interval is somewhat too narrow"
     if result["passages"] < FEW_PASSAGES:
-        yield f"{result['passages']:,} passages are few: among more, the models share fewer results"
+        yield f"only {result['passages']:,} passages: among more passages, the models share fewer results"

@@ -34,7 +34,7 @@ BEFORE_EXPORT = (
     "The model was scored before its export. The section on verification compares the vectors of each file with those "
     "of the model."
 )
-CHOSEN_BY = "This data also chose the checkpoint or the model, so the figure tends to be too high."
+CHOSEN_BY = "The checkpoint or the model was selected on this data, so the figure tends to be too high."
 LONGEST_NOTES = 1 << 20
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 

@@ -184,7 +184,7 @@ class TrainingJob:
         except SentcompressError:
             return error  # the best weights so far are not usable either
         folder = self.prepared.build.path / BEST
-        kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
+        kept = f"the best weights so far are in the model folder {folder}; a new run under another `name` keeps it"
         return TrainingError(error.message, f"{error.hint}; {kept}")
 
     def _deploy(self, name: str, training: Training) -> Deployed:

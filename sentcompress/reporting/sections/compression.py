@@ -78,7 +78,7 @@ def result_table(evidence: Evidence, compression: Compression) -> Table:
             f"{achieved.vector_bytes:,} B{_format(compression)}",
             gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
         ],
-        [f"{FIDELITY} as deployed, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
+        [f"{FIDELITY} as deployed, out of 100", "100", _with(exported.score.value, exported.score.interval), ""],
         *_graph(compression),
         *_judged(compression),
     ]
