@@ -135,7 +135,8 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
         if student.manifest["command"] != besides:
             return student
     raise MissingArtifactError(
-        f"all students in {work.path} were made by {besides} itself", f"name one: `model` {newest.name} or `model` teacher"
+        f"all students in {work.path} were made by {besides} itself",
+        f"name one: `model` {newest.name} or `model` teacher",
     )
 
 
