@@ -159,7 +159,7 @@ def _collection(params: Params, work: WorkDirectory) -> Collection:
 
 
 class _WarningsOnly(Reporter):
-    """That the index of a search is up to date goes without saying."""
+    """Passes on warnings only: a search does not report that its index is up to date."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.warn = reporter.warn  # type: ignore[method-assign]

@@ -77,7 +77,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _as_it_taught(params: Params, model: NamedModel) -> Params:
-    """The options, with those of the vectors that a teacher made before, where it is named by these."""
+    """The options; if the teacher is named by vectors that it made before, completed with the options of these."""
     return replace(
         params,
         revision=model.revision,
@@ -212,7 +212,7 @@ class _Embedding:
         return engine
 
     def _function_words(self) -> tuple[list[int], list[str]]:
-        """Ids of the tokens that a second reading does without; and the words among them, which are no marks."""
+        """Ids of the tokens that the second pass leaves out, and those of them that are words, not punctuation."""
         with self._reporter.track("counting tokens", total=len(self._table)) as task:
             counts = token_occurrences(self._encoder, self._table.stream(), task)
         tokenizer = self._encoder.tokenizer

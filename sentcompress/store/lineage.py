@@ -100,7 +100,7 @@ def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher:
 def students_of(work: WorkDirectory, reference: str, digest: str, table: Artifact) -> list[Artifact]:
     """The students in a model's line, itself included, that were trained on a sentence table as it is now.
 
-    What had its tokens counted there alone, by `weigh-tokens`, was not.
+    A model whose tokens were only counted there, by `weigh-tokens`, is not one of them.
     """
     return [
         artifact

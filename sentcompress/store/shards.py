@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """How many shards there are and are finished, and which are being made now."""
+    """The number of shards, the number of finished ones, and those that are being made."""
 
     count: int
     done: int

@@ -106,7 +106,7 @@ class TrainingJob:
     """A training run with everything it needs.
 
     Attributes:
-        facts: what the command adds in front of the record.
+        facts: facts of the command, which come first in the record.
     """
 
     prepared: Preparation
@@ -119,14 +119,15 @@ class TrainingJob:
         """Train, write the model with the best weights, read it back, check it, and finish the artifact.
 
         Args:
-            chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
+            chosen_by: the opened data of `dev` for checkpoint selection; None: rows of the data are held out.
 
         Returns:
             The artifact; None on all ranks but the first, which only take part in the training.
 
         Raises:
             InputError: if there are too few rows to hold some out.
-            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
+            TrainingError: if the loss or a gradient becomes NaN or infinite; the best weights so far are kept as a
+                model folder.
         """
         self._tell_numbers()
         prepared, build = self.prepared, self.prepared.build

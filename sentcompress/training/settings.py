@@ -1,4 +1,4 @@
-"""The numbers that a training run goes by, after recipe and flags have been put together; and the learning rate."""
+"""The settings of a training run, combined from recipe and options; and the learning rate of each step."""
 
 from __future__ import annotations
 
@@ -82,8 +82,7 @@ class Settings:
     def token_budget(self, contrastive: bool = False) -> int:
         """The tokens that a batch may hold, padding included.
 
-        Where its rows are each other's negatives, or are of any length, no row is left out unless `batch_tokens` asks
-        for it.
+        If its rows are each other's negatives, or batches are random, there is no limit unless `batch_tokens` sets one.
         """
         whole = contrastive or not self.by_length
         return self.batch_tokens or self.batch_size * (self.max_length if whole else min(self.max_length, TOKENS_A_ROW))
