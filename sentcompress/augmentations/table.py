@@ -188,7 +188,7 @@ def _append(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a piece's sentences are: in which file of the table, from which row of it on, and of the whole table."""
+    """Where a piece's sentences are: the file of the table, and their first row in this file and in the table."""
 
     number: int
     file: int

@@ -44,7 +44,7 @@ _CHUNK = 2**16
 
 
 class _Place(NamedTuple):
-    """What holds for the text in an element.
+    """The state that applies to the text in an element.
 
     Attributes:
         heading: the name of the heading that it is in, such as h2; empty for other text.

@@ -97,14 +97,15 @@ def find_model(
     Args:
         revision: of a hub model.
         trust_remote_code: whether the user allows the model to run its own code, by an option of this command.
-        besides: a command whose own students None passes over, so that the command run a second time starts where it
-            started the first time.
+        besides: a command whose own students do not count as the newest, so that a second run of it starts from the
+            same model as the first.
         layers: whether `teacher:K` could have been given too, for the hint of the error.
 
     Raises:
         MissingArtifactError: if the newest student is asked for and there is none.
         FetchError: if it is a hub model and cannot be fetched.
-        InputError: if no model is called so, it cannot be read, or wants to run its own code and is not trusted.
+        InputError: if there is no model of that name, it cannot be read, or wants to run its own code and is not
+            trusted.
     """
     if name is None:
         return _of_artifact(_newest_student(work, besides), trust_remote_code)

@@ -95,7 +95,7 @@ class TextSettings:
     pools_prompt: bool = True
 
     def trained(self) -> TextSettings:
-        """Those of a model that was trained with them: no named prompt was before its texts."""
+        """The settings of a model trained with these: without named prompts, which were not used in its training."""
         return replace(self, prompts={}, similarity=COSINE, pools_prompt=True)
 
     def prompts_document(self, *, similarity: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Result:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
-    """Answer the queries; an index is built where there is none of this collection and model.
+    """Answer the queries; an index is built if there is none for this collection and model.
 
     Raises:
         MissingArtifactError: if no collection or no model was given and the work directory has none.

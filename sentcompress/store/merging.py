@@ -1,4 +1,4 @@
-"""Checks that all shards of an artifact are complete and of one plan, and records this for the merge."""
+"""Checks that all shards of an artifact are complete and from one plan, and records this for the merge."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def dev_digests(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class GivenDev:
-    """What the option `dev` names.
+    """The data that the option `dev` names.
 
     Attributes:
         inputs: digests by reference, for a request.

@@ -39,5 +39,5 @@ class Progress:
 
     @property
     def all_seconds(self) -> float:
-        """Of steps and dev scores."""
+        """The seconds of all steps and dev scores."""
         return self.seconds + self.scoring_seconds

@@ -59,7 +59,7 @@ class Schedule:
         return self.progress.all_seconds / (60 * limit) if limit else 0.0
 
     def seconds_left(self) -> float | None:
-        """Of `max_minutes`; None without this limit."""
+        """The rest of `max_minutes`, in seconds; None without this limit."""
         limit = self.settings.max_minutes
         return 60 * limit * max(0.0, 1 - self.time_used()) if limit else None
 
@@ -92,7 +92,7 @@ class Schedule:
         return max(1, min(DEV_SCORES, int(affordable)))
 
     def begin_step(self) -> None:
-        """Note the time before a step: that of the dev score before it does not count for when the next one is due."""
+        """Note the time before a step, so that the last dev score does not count towards the time of the next one."""
         self.used = self.time_used()
 
 

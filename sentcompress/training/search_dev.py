@@ -79,7 +79,7 @@ class DocumentsDev:
 
     Attributes:
         keep_index: whether the teacher's vectors of the passages are searched, not the student's.
-        passages: the most that are searched.
+        passages: maximum number of passages searched.
     """
 
     source: SearchSource
