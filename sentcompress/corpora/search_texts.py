@@ -28,7 +28,7 @@ LONG_PASSAGE = 200
 
 
 DOCUMENT = "document"
-# Of the sample that checkpoints are scored on, besides DEV_PASSAGES.
+# Limit in words of the sample that checkpoints are scored on, in addition to DEV_PASSAGES.
 DEV_QUERIES, DEV_WORDS = 300, 120_000
 
 

@@ -23,7 +23,7 @@ SMALLEST_SCALE = 1e-7
 # Added to the moments' diagonal, as a share of its mean. GPTQ adds 0.01; with more, a sample of other text than will be
 # encoded helps, too (docs/decisions/0014-int8-graphs.md).
 DAMPING = 0.2
-# Texts of a sample that weights are fitted to; search fidelity is the same with 64 of law's and with 400.
+# Number of texts that weights are fitted to; search fidelity is the same with 64 and with 400 texts of law.
 FITTED_TO = 128
 
 

@@ -35,9 +35,9 @@ from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, mak
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
-# Sentences that a smaller vocabulary is chosen by.
+# Sentences whose tokens are counted to choose a smaller vocabulary.
 COUNTED = 200_000
-# Sentences that a teacher is watched on, where a student starts from what it does with them.
+# Sentences on which a teacher's activations are measured to initialise a student.
 WATCHED = 4000
 OFFLINE = "without a network, start from the teacher's layers (`student` teacher:3) or from a model folder"
 

@@ -32,7 +32,7 @@ from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews
 
 COMMAND = Params.command
-# Sentences that the principal axes of a head's start are fitted on.
+# Sentences for fitting the principal axes that initialise a head.
 AXES_SAMPLE = 20_000
 
 

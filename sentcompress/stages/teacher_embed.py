@@ -38,9 +38,9 @@ from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
 PLAN = f"{SCAFFOLD}/plan.json"
-# Tokens that are more than this share of a corpus are no content words: some twenty of English.
+# Tokens above this share of the corpus are not content words (about twenty in English).
 FREQUENT = 0.004
-# Of English text in a WordPiece vocabulary, with the space after a word; the work of a shard is estimated by it.
+# Characters per token of English text in a WordPiece vocabulary, including spaces; estimates the work of a shard.
 CHARACTERS_PER_TOKEN = 5
 
 

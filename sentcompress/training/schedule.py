@@ -9,7 +9,8 @@ from sentcompress.training.batches import BatchPlan
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings, factor, warmup_steps
 
-# Dev scores of a run that is limited by time: so many, or as few as take this share of the time. One always ends it.
+# Dev scores of a run with a time limit: this many, or fewer if they would take more than this share of the time. The
+# last one is at the end.
 DEV_SCORES = 4
 SCORING = 0.15
 
@@ -39,7 +40,8 @@ class Schedule:
     @classmethod
     def of(cls, settings: Settings, plan: BatchPlan, progress: Progress) -> Schedule:
         """The schedule of a run over the batches of a plan."""
-        # To count the steps of an epoch, its batches are planned: before a time limit begins, only those of the first.
+        # Counting the steps of an epoch takes a plan of its batches; with a time limit, only the first epoch is
+        # planned.
         counted = range(1 if settings.max_minutes else settings.epochs)
         epoch_steps = [steps_of(plan, epoch, settings.grad_accum) for epoch in counted]
         all_steps = sum(epoch_steps) * settings.epochs // len(counted)

@@ -13,7 +13,7 @@ from sentcompress.methods.hyperparameters import Hyperparameters
 
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
 LONGEST_WARMUP = 0.1
-# What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
+# Tokens per sentence in the default token limit of a batch; longer sentences make smaller batches.
 TOKENS_A_ROW = 64
 # The source of a value that is an option of the command: of a recipe as well as of a person.
 OPTION = "command option"
