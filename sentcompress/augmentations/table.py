@@ -67,7 +67,7 @@ class Pieces:
         table: the folder of the originals.
         build: where pieces are written.
         folder: the folder of the pieces in the build.
-        numbers: those to make; None: all.
+        numbers: the numbers of the pieces to make; None: all.
     """
 
     table: Path

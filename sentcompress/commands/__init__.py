@@ -69,8 +69,8 @@ class Command:
         version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that it requires; by default, the newest of each is used.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
-        shared: what the processes that torchrun starts share: its `work`, or the `encoding` of texts for the first of
-            them; otherwise the first one does it alone.
+        shared: the work that the processes of torchrun share: its whole `work`, or the `encoding` of texts for the
+            first of them. Otherwise, the first process works alone.
     """
 
     params: type[Options]

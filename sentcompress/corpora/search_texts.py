@@ -87,7 +87,7 @@ class SearchSource:
     Attributes:
         name: the data set, for scores.
         inputs: digests by reference, for a request.
-        part: whose queries are read, dev or test; None for all.
+        part: the part of the queries that is read, dev or test; None for all.
         unit: see `SearchTexts`.
     """
 

@@ -42,9 +42,9 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     interval = f" (95% interval over {over}: {between(fidelity.interval, 1)})" if fidelity.interval else ""
     text = (
         f"The search fidelity of {result['model']['label']} to {result['compare']['label']} is {fidelity.value:.1f} "
-        f"out of 100{interval}. Of the other model's ten results for a query, {shared.value / 10:.1f} are among this "
-        f"model's ten on average; the other's first result is among them for {first.value:.0f}% of the queries. As a "
-        "rule of thumb:"
+        f"out of 100{interval}. Of the reference model's ten results for a query, {shared.value / 10:.1f} are among "
+        f"this model's ten on average; the reference model's first result is among them for {first.value:.0f}% of the "
+        "queries. As a rule of thumb:"
     )
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 

@@ -17,7 +17,7 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
     """How to encode with the exported folder: with sentence-transformers, and with its graphs if it has any.
 
     Args:
-        facts: of the export.
+        facts: the facts of the export.
     """
     yield "## Use"
     yield "\n".join(

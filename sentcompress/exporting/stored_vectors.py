@@ -74,7 +74,7 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs of the section.
 
     Args:
-        facts: of the quantizer's artifact.
+        facts: the facts of the quantizer's artifact.
     """
     yield "## Stored vectors"
     yield (

@@ -34,7 +34,7 @@ class NamedModel:
         label: the name to show.
         reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
             `model:<place>`.
-        digest: what the request records for that reference.
+        digest: the digest that the request records for this reference.
         place: what finds the files from any folder: `students/<name>` or `exports/<name>` of the work directory, which
             can be moved; else what `sources.locate` takes: `embedded`, a published student, an absolute path or a hub
             name.

@@ -153,7 +153,7 @@ class RoundedWeights:
         """Replace weights by fitted ones, in place; those without inputs stay as they are.
 
         Args:
-            inputs: those of `layers` on a sample.
+            inputs: the inputs of `layers` on a sample.
         """
         for layer, count, products in zip(inputs.layers, inputs.counts, inputs.products, strict=True):
             if count:

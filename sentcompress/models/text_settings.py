@@ -83,7 +83,7 @@ class TextSettings:
         prompt: precedes every text.
         prompts: by name, those that sentence-transformers puts before a text if they are asked for, as `encode_query`
             does. They are only kept for the folders that are written.
-        similarity: of sentence-transformers, for vectors that are not normalised; only kept, too.
+        similarity: sentence-transformers' similarity function, for vectors that are not normalised; also only kept.
         pools_prompt: whether the tokens of a prompt are pooled.
     """
 

@@ -65,7 +65,7 @@ def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -
     Units with the same likeness count as one. A training passage with the likeness of a held-out one is left out.
 
     Args:
-        share: of the distinct units; None for the default.
+        share: share of the distinct units to hold out; None for the default.
     """
     ids, stems, counts = array("Q"), array("Q"), array("q")
     whole, passages = Drawing(), Drawing()

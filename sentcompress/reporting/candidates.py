@@ -90,7 +90,7 @@ def _computed_bytes(model: Mapping[str, Any], maker: Artifact | None, weight_for
     """The size of a model's int8 graph, from its configuration; of a model without one, that of its weights.
 
     Args:
-        model: what the evaluation recorded of it.
+        model: the facts that the evaluation recorded about it.
         maker: its artifact; None if the compression did not make it.
     """
     try:

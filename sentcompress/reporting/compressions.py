@@ -79,7 +79,7 @@ def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list
     """The finished compressions, in the order of their exports.
 
     Args:
-        evaluations: those that measured models as they are now; others do not count.
+        evaluations: evaluations of models in their current state; others are ignored.
     """
     current = {evaluation.artifact.reference: evaluation.artifact for evaluation in evaluations}
     found = [one for path in sorted((work.path / PLANS).glob("*.toml")) for one in _read(path, work, current)]

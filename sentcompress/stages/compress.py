@@ -105,7 +105,7 @@ class _Compression:
         """The result of a plan that was run, with what came out of it.
 
         Args:
-            outcome: of the stage `run`.
+            outcome: the outcome of the stage `run`.
         """
         if all(one.fresh for one in outcome.done):
             self._reporter.note(FRESH)

@@ -55,7 +55,7 @@ class Result:
     """Facts about what was written; `seconds` excludes loading the model.
 
     Attributes:
-        shard, finished: with `shard`, that of this run, and how many of them are finished.
+        shard, finished: with `shard`, the shard of this run, and the number of finished shards.
     """
 
     rows: int

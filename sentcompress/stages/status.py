@@ -58,7 +58,7 @@ class Row:
         drift: libraries whose version has changed: name -> "then -> now".
         progress: the last recorded progress of an unfinished build: `line`, `age_seconds` and the fields of
             `store.running.Snapshot`; None if none was recorded.
-        shards: of an artifact in shards, those that are being written: `shard`, `why`, and `progress` as above.
+        shards: for an artifact in shards, the shards that are being written: `shard`, `why`, and `progress` as above.
         from_the_future: whether its date is in the future; it then counts as the oldest of its kind.
     """
 

@@ -248,7 +248,7 @@ class _Embedding:
         """Write the vectors of a span.
 
         Args:
-            widths: of a vector, and of a row of the reader, which may go on with layers.
+            widths: width of a vector, and of a row of the reader, which may also have states of layers.
         """
         (dimension, row), store = widths, self._params.store
         beside = row - dimension

@@ -41,11 +41,11 @@ class Snapshot:
     """The progress of a stage at one moment.
 
     Attributes:
-        phase: what it does, such as `training`; empty if it has not said so.
+        phase: its current activity, such as `training`; empty if unknown.
         done, total, unit: items of the phase; `unit` is empty if nothing is counted.
         per_second: items per second of the last minute.
-        seconds_left: to the end of the phase, at that speed.
-        loss, dev, best: of a training, the latest mean loss and dev score, and the best score.
+        seconds_left: seconds to the end of the phase, at that speed.
+        loss, dev, best: in training, the latest mean loss and dev score, and the best score.
         time: when, in UTC.
     """
 

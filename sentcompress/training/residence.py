@@ -43,7 +43,7 @@ class Residence:
         """Cached vectors of rows as float32, [B] -> [B, D]; on the device if they fit there.
 
         Args:
-            name: what they are, for messages.
+            name: name of the vectors in messages.
         """
         if (free := free_on_device(self.device)) is None:
             return vector_field(vectors)

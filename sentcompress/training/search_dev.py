@@ -141,7 +141,8 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
     """What `dev` names, if it is documents/NAME and no file or folder of that name; None otherwise.
 
     Args:
-        teacher: whose search is to be reproduced, named as in `find_embedder`; None if the command has no teacher.
+        teacher: the model whose search results are the reference, named as in `find_embedder`; None if the command has
+            none.
 
     Raises:
         MissingArtifactError: if there is neither.
