@@ -37,7 +37,7 @@ LOG_EVERY = 60.0
 
 
 class _Description(ProgressColumn):
-    """What is being done; cut first where the line is too long for the terminal."""
+    """The current activity; shortened first if the line is too long for the terminal."""
 
     def render(self, task: RichTask) -> Text:
         shown = rich_text(task.description)

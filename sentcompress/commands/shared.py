@@ -165,7 +165,7 @@ class Sharded(Options):
     ] = None
 
     def faults_of_shard(self) -> list[str]:
-        """What is wrong with it."""
+        """The faults of the option."""
         from sentcompress.store.shard import find_shard
 
         try:

@@ -1,4 +1,4 @@
-"""What `compress` decides before anything is trained: the candidates, and how the time is shared out."""
+"""The decisions of `compress` before training: the candidates, and how the time is divided."""
 
 from __future__ import annotations
 

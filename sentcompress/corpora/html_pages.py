@@ -69,7 +69,7 @@ class _Paragraph:
 
 @dataclass
 class _Page:
-    """What was read so far; lxml's parser calls the methods without an underscore."""
+    """The content read so far; lxml's parser calls the methods without an underscore."""
 
     name: str
     title: str = ""

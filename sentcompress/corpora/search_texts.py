@@ -82,7 +82,7 @@ class SearchTexts:
 
 @dataclass(frozen=True)
 class SearchSource:
-    """Where passages and queries are; nothing is read yet.
+    """The files with passages and queries; nothing is read yet.
 
     Attributes:
         name: the data set, for scores.

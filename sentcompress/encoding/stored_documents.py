@@ -42,7 +42,7 @@ class StoredDocuments:
                 task.advance(len(vectors))
 
     def described(self) -> dict[str, Any]:
-        """What an evaluation records of them."""
+        """The facts that an evaluation records about them."""
         manifest = self._stored.manifest
         return {"store": manifest["store"], "dimension": self.dimension, "label": self.label, **manifest["model"]}
 

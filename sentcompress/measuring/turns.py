@@ -27,7 +27,7 @@ CHOOSING, SINGLY = 0.25, 0.25
 
 @dataclass(frozen=True)
 class Extent:
-    """How much was timed.
+    """The number of sentences and rounds that were timed.
 
     Attributes:
         batched: sentences encoded in batches in each of `rounds`.
@@ -112,7 +112,7 @@ def _steady_passes(contender: Contender, texts: Sequence[str], task: Task) -> in
 
 
 def _fitting(ends: float, each: float) -> int:
-    """How many can be done until `ends` if each takes so many seconds."""
+    """The number of items that can be done until `ends` at this many seconds each."""
     return max(0, int((ends - time.perf_counter()) / max(each, 1e-9)))
 
 

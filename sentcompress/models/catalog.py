@@ -142,11 +142,11 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
 
 
 class FoundByName(Protocol):
-    """What was found by a name."""
+    """Something that was found by a name, such as a model."""
 
     @property
     def name(self) -> str:
-        """What finds it again."""
+        """The name that finds it again."""
 
 
 def typed_name(name: str | None, found: FoundByName) -> str:

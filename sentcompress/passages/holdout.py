@@ -1,4 +1,4 @@
-"""Which documents are held out, and which training passages are searched beside them: decided by hashes of the texts.
+"""Selects the held-out documents, and the training passages that are searched with them, by hashes of the texts.
 
 Two hashes are kept of each document and each passage, 16 bytes: its likeness, by which repeated ones are found, and its
 mark, by which documents and passages are drawn.

@@ -63,7 +63,7 @@ class WrittenCounts:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What the files are made from.
+    """The inputs of the files.
 
     Attributes:
         units: reads all units again, in order.

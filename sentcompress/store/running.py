@@ -133,7 +133,7 @@ class Counter:
 
 
 class Running:
-    """What a stage is doing, as a reporter hears it, and the files in which it is kept."""
+    """The current activity of a stage, as reported, and the files that record it."""
 
     def __init__(self) -> None:
         self._counters: list[Counter] = []
@@ -232,7 +232,7 @@ class Heartbeat:
 
 
 def read_snapshot(partial: Path) -> Snapshot | None:
-    """What the process that makes an unfinished build last said; None if it has not said anything."""
+    """The last recorded progress of an unfinished build; None if there is none."""
     try:
         said = read_json(partial / PROGRESS)
         known = {field.name for field in fields(Snapshot)}

@@ -48,7 +48,7 @@ OUTCOME = f"{SCAFFOLD}/outcome.json"
 
 @dataclass(frozen=True)
 class Preparation:
-    """What every command that trains does with its model before the training.
+    """The preparation of a model that all training commands share.
 
     Attributes:
         params: the options of the command.
@@ -76,7 +76,7 @@ class Preparation:
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Where the numbers are from, for the record."""
+        """The hyperparameters with their sources, for the record."""
         found: Hyperparameters = self.params.hyperparameters(self.size, self.filled)
         return found
 

@@ -1,4 +1,4 @@
-"""How far a training run is, for checkpoints and for the record."""
+"""The progress of a training run, for checkpoints and for the record."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Schedule:
         return int(count * self.time_used()) > int(count * self.used)
 
     def _dev_scores(self) -> int:
-        """How many dev scores the time limit has room for, by what they have taken so far."""
+        """The number of dev scores that fit into the time limit, judging by the time of those so far."""
         progress, limit = self.progress, self.settings.max_minutes
         if not limit or not progress.scoring_seconds:
             return DEV_SCORES

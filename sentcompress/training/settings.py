@@ -96,7 +96,7 @@ class Settings:
 
 
 def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
-    """How many of `total` steps the learning rate rises; `per_epoch` is the number of steps of one epoch."""
+    """The number of warm-up steps among `total` steps; `per_epoch` is the number of steps of one epoch."""
     if settings.warmup_ratio is not None:
         return round(settings.warmup_ratio * total)
     asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))
