@@ -29,18 +29,19 @@ def page(document: Mapping[str, Any]) -> str:
     models = document["models"]
     parts = [
         "# Published students",
-        f"Teacher: all-MiniLM-L6-v2 (`{EMBEDDED}`). STS: Spearman x 100, aggregate `all`. Retrieval: nDCG@10 x 100, "
-        "exact search, cosine. In brackets: 95% bootstrap interval. Percent: of the teacher's score in float32. "
+        f"Scores of the published students and their teacher, all-MiniLM-L6-v2 (`{EMBEDDED}`). STS scores are Spearman "
+        "x 100 (`--aggregate all`). Retrieval scores are nDCG@10 x 100 with exact search by cosine. In brackets: 95% "
+        "bootstrap intervals. Percentages are of the teacher's score in float32. "
         "Command: `python benchmarks/published.py DATA --work WORK --text corpus`.",
         "## Scores in float32",
         markdown_table(("model", *TEST_SETS), [_score_row(name, row) for name, row in models.items()], 1),
         "## Deployed forms",
-        "`int8`: int8 graph in onnxruntime. `128-d`: the first 128 principal axes of the model's vectors, "
-        f"fitted by `fit-quantizer` to general text ({document['text']}), as a last linear layer; float32 vectors. "
-        "`int8, 128 bytes`: the int8 graph, and document vectors in the format that `fit-quantizer --vector-bytes 128` "
-        "chose on that text. "
-        "`queries only`: the student encodes the queries, the teacher the documents. Percent of the teacher's score "
-        "in float32.",
+        "- `int8`: the int8 graph in onnxruntime\n"
+        "- `128-d`: a last linear layer maps the vectors to their first 128 principal axes, which `fit-quantizer` "
+        f"fitted to general text ({document['text']}); float32 vectors\n"
+        "- `int8, 128 bytes`: the int8 graph, with document vectors in the format that `fit-quantizer --vector-bytes "
+        "128` chose on the same text\n"
+        "- `queries only`: the student encodes the queries, and the teacher encodes the documents",
         markdown_table(
             ("model", "form", *TEST_SETS),
             [row for name, of in models.items() for row in _form_rows(name, of)],
@@ -82,10 +83,10 @@ def _size_rows(models: Mapping[str, Any]) -> list[list[str]]:
 def _speed_parts(found: Mapping[str, Any]) -> list[str]:
     return [
         "## Speed",
-        f"{found['texts']:,} sentences of STS-B test, {found['rounds']} rounds in turns in one process, "
-        f"{found['threads']} threads of {found['machine']['processor']}: medians. torch: "
-        f"`SentenceTransformer.encode` in batches of {BATCH}. Load average {found['load'][0]:.1f} to "
-        f"{found['load'][1]:.1f}.",
+        f"Medians of {found['rounds']} rounds over {found['texts']:,} sentences of STS-B test. All models were "
+        f"measured alternately in one process, on {found['threads']} threads of {found['machine']['processor']}, at a "
+        f"load average of {found['load'][0]:.1f} to {found['load'][1]:.1f}. `torch` is `SentenceTransformer.encode` "
+        f"in batches of {BATCH}.",
         markdown_table(
             ("model", "sentences/s", "times the teacher"),
             [[side, f"{of['sentences_per_second']:,.0f}", f"{of['times']:.1f}"] for side, of in found["rows"].items()],
@@ -104,8 +105,8 @@ def _peer_parts(models: Mapping[str, Any]) -> list[str]:
     ]
     return [
         "## Published scores of other models",
-        f"Quoted from [MTEB's result files]({SOURCE}), not measured here; the rows above them are. SciFact dev is "
-        "MTEB's and BEIR's test split: the same 300 queries with 339 judgements.",
+        f"The `quoted` scores are from [MTEB's result files]({SOURCE}); the others were measured here. SciFact dev is "
+        "the test split of MTEB and BEIR: the same 300 queries with 339 judgements.",
         markdown_table(
             ("model", "parameters", *SETS, "source"),
             [*([*row, "measured"] for row in own), *([*row, "quoted"] for row in quoted)],

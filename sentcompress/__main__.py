@@ -1,4 +1,4 @@
-"""Where the command `sentcompress`, and `python -m sentcompress`, begin."""
+"""The entry point of the command `sentcompress` and of `python -m sentcompress`."""
 
 from __future__ import annotations
 

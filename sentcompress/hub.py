@@ -27,6 +27,6 @@ def ask_hub(kind: Literal["model", "dataset"], name: str, revision: str | None) 
 
 
 def network_errors() -> tuple[type[Exception], ...]:
-    """What is raised if the hub cannot be reached; the HTTP library has errors that are no OSErrors."""
+    """The errors that are raised if the hub cannot be reached; some of the HTTP library's errors are not OSErrors."""
     libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
     return (OSError, *(library.HTTPError for library in libraries))

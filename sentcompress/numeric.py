@@ -38,7 +38,7 @@ def figure(value: float | None, form: str) -> str:
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """With so many digits behind the point; whole numbers with none, thousands apart. Nothing for None."""
+    """A number with this many decimals and thousands separators; whole numbers without decimals, None as empty text."""
     if value is None:
         return NOTHING
     return f"{value:,}" if isinstance(value, int) else figure(value, f",.{digits}f")

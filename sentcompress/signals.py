@@ -208,7 +208,7 @@ def stopped(number: int, *, whole: bool = False, hint: str | None = None) -> Sto
 
 
 def strongest(numbers: Iterable[int]) -> int:
-    """Of signals that several processes got, the one that all of them end with: an order before a request."""
+    """The signal that all processes end with if they got different ones: an order takes precedence over a request."""
     return max(numbers, key=lambda number: ENDS[number][1])
 
 

@@ -203,7 +203,7 @@ def fidelity(work: WorkDirectory, of: Artifact) -> Artifact:
         neighbours={"k": 10, "by_chance": 0.1},
         histogram={"edges": [-1, -0.5, 0, 0.5, 1], "model": [0, 2, 6, 2], "compare": [0, 5, 5, 0]},
         disagreements=[{"first": HOSTILE, "second": "Another.", "model": 0.1, "compare": 0.9, "gap": -3.0}],
-        verdict={"level": "good", "text": f"{of.name} keeps 70%.", "cautions": ["30 sentences are few"]},
+        verdict={"level": "good", "text": f"{of.name} keeps 70%.", "cautions": ["only 30 sentences"]},
     )
     return make(work, "evaluations", f"fidelity-{of.name}", "eval-fidelity", facts, {"file:/data/mine.txt": "3" * 64})
 
@@ -389,7 +389,7 @@ def compressed(path: Path) -> WorkDirectory:
     best = make(work, "students", "docs", "select", {"models": ["docs-last"], "method": "select", **SIZES})
     quantizer(work, best, "docs")
     exported = export(work, best, "docs")
-    search(work, exported, "docs-search", 92.0, stored=2, cautions=["39 queries are few: see the interval"])
+    search(work, exported, "docs-search", 92.0, stored=2, cautions=["only 39 queries: see the interval"])
     bench(work, exported)
     plan(
         work,

@@ -67,7 +67,7 @@ class Pieces:
         table: the folder of the originals.
         build: where pieces are written.
         folder: the folder of the pieces in the build.
-        numbers: those to make; None: all.
+        numbers: the numbers of the pieces to make; None: all.
     """
 
     table: Path
@@ -188,7 +188,7 @@ def _append(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a piece's sentences are: in which file of the table, from which row of it on, and of the whole table."""
+    """Where a piece's sentences are: the file of the table, and their first row in this file and in the table."""
 
     number: int
     file: int

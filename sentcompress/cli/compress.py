@@ -61,7 +61,7 @@ def show(result: Result, call: Call) -> str | None:
 
 
 def _encode_line(result: Result, call: Call) -> str:
-    """The command that encodes the documents; empty if one cannot, or if a kept index has their vectors already."""
+    """The command that encodes the documents; empty if `encode` cannot, or if an index has their vectors already."""
     params = call.params
     if params.keep_index or params.text_as or len(params.inputs) != 1 or not Path(params.inputs[0]).exists():
         return ""
@@ -80,7 +80,7 @@ def _encode_line(result: Result, call: Call) -> str:
 
 
 def _is_read_alike(file: Path, params: Any) -> bool:
-    """Whether `encode` takes the same for documents: not both columns of pairs, nor the paragraphs of wrapped lines."""
+    """Whether `encode` reads the same documents: it reads neither both columns of pairs nor hard-wrapped paragraphs."""
     source, options = as_source(file), ReadOptions(columns=params.column, id_column=params.id_column)
     try:
         if source.extension not in PAGES and find_format(source, None) == "text":

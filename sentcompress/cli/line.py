@@ -49,7 +49,7 @@ class PlainCommand(TyperCommand):
 
 
 class ToldError(Exception):
-    """A failure after the result was printed as JSON, so that no error document is printed."""
+    """A failure after the result was printed as JSON; no error document is printed for it."""
 
     def __init__(self, error: SentcompressError) -> None:
         super().__init__(error.message)

@@ -210,5 +210,5 @@ def _fail(failure: Failure, as_json: bool = False) -> int:
 
 
 def _drop_output() -> None:
-    """Let nothing more be written to a standard output that takes nothing more."""
+    """Discard all further output, because standard output no longer accepts any."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,7 +18,7 @@ def document(outcome: Artifact | MergedFolder, call: Call) -> dict[str, Any]:
 
 
 def show(outcome: Artifact | MergedFolder, call: Call) -> str | None:
-    """What was merged; of an artifact, the same as of its command without shards."""
+    """Show what was merged; for an artifact, the same output as for its command without shards."""
     if isinstance(outcome, MergedFolder):
         render.print_facts(asdict(outcome))
         return None

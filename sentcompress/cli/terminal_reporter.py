@@ -37,7 +37,7 @@ LOG_EVERY = 60.0
 
 
 class _Description(ProgressColumn):
-    """What is being done; cut first where the line is too long for the terminal."""
+    """The current activity; shortened first if the line is too long for the terminal."""
 
     def render(self, task: RichTask) -> Text:
         shown = rich_text(task.description)
@@ -155,7 +155,7 @@ class TerminalReporter(Reporter):
         self.console.print(rich_text(text, "yellow", printable_message), soft_wrap=True)
 
     def _stopping(self, line: str) -> None:
-        """Show that a signal was heard, also where the user wants no messages: it answers what the user did."""
+        """Show that a signal was received, also with --quiet, because the user caused it."""
         self.console.print(rich_text(by_rank(line), "yellow"), soft_wrap=True)
 
     def _beat(self) -> None:
@@ -166,7 +166,7 @@ class TerminalReporter(Reporter):
                 self.note(line)
 
     def _picture(self) -> Group:
-        """The latest metrics and the progress bars; never nothing, which would look like a process that hangs."""
+        """The latest metrics and the progress bars; never empty, so that the process does not seem to hang."""
         shown = self._progress if self._progress.tasks else self._idle
         return Group(_metrics_table(self._metrics, self.console.width), shown) if self._metrics else Group(shown)
 

@@ -1,12 +1,12 @@
-"""The declarations of the commands: the options, version and result of each, one torch-free file a command.
+"""The declarations of the commands: options, version and result, in one torch-free file per command.
 
 A command's file holds its `Params` and its `COMMAND`. What the command does is in `sentcompress.stages`, in the file of
 the same name, and how its result is shown in `sentcompress.cli`. Nothing here may import torch, NumPy or any other
 large library at module level, because `sentcompress --help` reads every declaration. Other packages add evaluations
 (docs/plugins.md).
 
-Where to look: `options` is how options are declared, `shared` and `training` the ones that several commands have.
-`parsing` makes a `Params` of what users give, and `spelling` a command line of a `Params`.
+Where to look: `options` is for declaring options; `shared` and `training` have the options of several commands.
+`parsing` turns user input into a `Params`, and `spelling` turns a `Params` into a command line.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Command:
         version: increased with every change of results, so that older artifacts become stale.
         needs: kinds of artifacts that it requires; by default, the newest of each is used.
         module: the module of another package that holds it, with its `run` and perhaps `show`.
-        shared: what the processes that torchrun starts share: its `work`, or the `encoding` of texts for the first of
-            them; otherwise the first one does it alone.
+        shared: the work that the processes of torchrun share: its whole `work`, or the `encoding` of texts for the
+            first of them. Otherwise, the first process works alone.
     """
 
     params: type[Options]

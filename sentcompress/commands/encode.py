@@ -51,7 +51,7 @@ class Params(Sharded, Hub):
         str,
         Opt(
             "Number format: float32, float16, or quantizer (that of the model's quantizer). int8, int4, binary and pq: "
-            "as quantizer, but an error if its format is another one.",
+            "as quantizer, but an error if its format differs.",
             choices="sentcompress.quantization.codecs:STORES",
         ),
     ] = "float32"

@@ -37,7 +37,8 @@ class Params(ReferenceOptions):
 
 COMMAND = Command(
     Params,
-    "Compare a model's vectors with its teacher's. Estimates, without labels, how much of its behaviour is kept.",
+    "Compare a model's vectors with its teacher's. Estimates, without labels, how much of the teacher's behaviour is "
+    "kept.",
     makes="evaluations",
     shared="encoding",
     version=3,  # intervals of 0 and 100%

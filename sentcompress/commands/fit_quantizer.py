@@ -51,7 +51,7 @@ class Params(ReferenceOptions):
 
 COMMAND = Command(
     Params,
-    "Choose how vectors are stored within --vector-bytes. It tries number formats and numbers of dimensions.",
+    "Choose how vectors are stored within --vector-bytes. Tries number formats and numbers of dimensions.",
     makes="quantizers",
     version=6,  # the protocol names the part of the queries
 )

@@ -9,18 +9,18 @@ from sentcompress.commands.options import MODEL, Opt, Options
 from sentcompress.errors import UsageError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-# Vectors as a model gives them.
+# Formats that store the model's own vectors.
 PLAIN_STORES = ("float32", "float16")
 A_MODEL = "teacher, a student or export, a published student such as general-9m, embedded, a folder, or a hub name"
 
 # Metrics of search results count the first ten.
 CUTOFF = 10
-# Fewer passages are all found among them.
+# A search among fewer passages would find all of them.
 LEAST_PASSAGES = CUTOFF + 1
-# That checkpoints are scored on: so few that it takes seconds.
+# Passages that are searched to score a checkpoint: few enough that this takes seconds.
 DEV_PASSAGES = 3000
 NEWEST_STUDENT = "the newest student"
-# Of the option `name`, so that a recipe with a wrong one is refused before it runs.
+# Checks the option `name`, so that a recipe with an invalid name is rejected before it runs.
 READ_NAME = "sentcompress.store.names:read_name"
 
 Wait = Annotated[
@@ -165,7 +165,7 @@ class Sharded(Options):
     ] = None
 
     def faults_of_shard(self) -> list[str]:
-        """What is wrong with it."""
+        """The faults of the option."""
         from sentcompress.store.shard import find_shard
 
         try:

@@ -161,9 +161,9 @@ class TrainingOptions(Hub, Named):
         return (method_class if self.names_method == "method" else objective_class)(self.method_name)
 
     def suffix(self) -> str:
-        """What the default name of the result says of the other options, such as `-lr-0.0003`.
+        """The part of the result's default name that tells the other options, such as `-lr-0.0003`.
 
-        More than three options are told by a digest, of six hex digits.
+        More than three options are replaced by six hexadecimal digits of their digest.
         """
         own = {key: getattr(self, key.field) for key in keys_of(type(self)).values() if key.opt.affects == "result"}
         told = [

@@ -1,7 +1,7 @@
-"""How `compress` plans: budgets, the shapes that fit them, and the recipe that is run. It trains nothing.
+"""The planning of `compress`: budgets, the shapes that fit them, and the recipe that is run. Nothing is trained here.
 
-`planning` makes a plan of a `request`: candidates are from `shapes`, by sizes from `graph_size`; `budget` shares the
-time out, by what `workload` and `measuring_time` know; `recipe` and `plan_words` write it, `plan_file` reads it back.
-While it runs, `pace` adapts its last training; `verdict` says what came of it. Only `planning`, `request` and
-`workload`, which find or load the teacher, need torch.
+`planning` turns a `request` into a plan: `shapes` lists the candidates, with sizes from `graph_size`; `budget` divides
+the time, with measurements of `workload` and estimates of `measuring_time`; `recipe` and `plan_words` write the plan,
+and `plan_file` reads it back. While it runs, `pace` adapts its last training; `verdict` summarises the result. Only
+`planning`, `request` and `workload`, which find or load the teacher, need torch.
 """

@@ -9,38 +9,38 @@ from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.compression.embedding_load import EmbeddingLoad
 from sentcompress.compression.measuring_time import FEWEST_SEARCHED, RACE, eased, measuring_of
 
-# Of all the time, the most that embedding may take.
+# Largest share of the total time for encoding with the teacher.
 EMBEDDING = 0.25
-# Of the training time, what the rounds before the last may take; and when there are any.
+# Share of the training time for the rounds before the last, and the least training time with more than one round.
 ROUNDS, FOR_ROUNDS = 0.3, 8 * 60.0
-# A candidate that trains for a shorter time tells nothing about itself. The last training can be short: a published
-# student is good from the start, and the start is kept if training makes it worse.
+# Least seconds of training. A comparison of candidates after less time means nothing. The last training can be shorter:
+# a published student is good from the start, and the initial weights are kept if training makes them worse.
 LEAST_TRIAL, LEAST_TRAINING = 45.0, 30.0
-# The fewest texts that the teacher embeds; and where the time would be too short otherwise: a published student is
-# still good then.
+# Fewest texts for the teacher to encode: usually, and if there would otherwise be no time to train. A published student
+# is still good with so few.
 LEAST_TEXTS, TIGHT_TEXTS = 1000, 500
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The time of each step in seconds, and how many texts and passages there is time for.
+    """The time of each step in seconds, and the numbers of texts and passages that fit into it.
 
     Attributes:
-        seconds: of all.
-        texts: how many texts the teacher embeds; None for all of them.
-        words: of the texts that it embeds.
-        embedding: seconds that this takes.
-        rounds: seconds that each candidate trains for in each round before the last.
-        last: seconds that the best trains for.
-        passages: that searches are measured among.
-        dev_passages: the same for checkpoints and candidates.
-        sample: passages that number formats are fitted on.
-        benched: sentences of the benchmark.
-        benching, racing: the most seconds that the benchmark may take, and that of each candidate.
-        measuring: seconds that searches, number formats, export and benchmark take.
-        afterwards: seconds of these that are needed once the candidates of all rounds have been compared.
-        tight: whether searches are among fewer passages than is usual at least, because the time is short.
-        judged: seconds that the judged collection takes, besides all this.
+        seconds: total time.
+        texts: number of texts that the teacher encodes; None for all of them.
+        words: number of words in these texts.
+        embedding: time for encoding them.
+        rounds: training time of each candidate, for every round before the last.
+        last: training time of the last round, in which only the best candidate is trained.
+        passages: number of passages searched by the final measurements.
+        dev_passages: number of passages searched to score checkpoints and candidates.
+        sample: number of passages that number formats are fitted on.
+        benched: number of sentences of the benchmark.
+        benching, racing: time limit of the final benchmark, and of the benchmark of each candidate.
+        measuring: time for searches, number formats, the export and benchmarks.
+        afterwards: the part of `measuring` that comes after all candidates were compared.
+        tight: whether fewer passages are searched than the usual minimum, because the time is short.
+        judged: additional time for the judged collection.
     """
 
     seconds: float
@@ -65,8 +65,8 @@ class TooShortError(ValueError):
     """The time is too short to train.
 
     Attributes:
-        needed: the seconds that would suffice.
-        least: how they would be shared out.
+        needed: the time in seconds that would be enough.
+        least: the budget for this time.
     """
 
     def __init__(self, needed: float, least: Budget) -> None:
@@ -80,10 +80,10 @@ def share_out(
     """Divide the time among the steps.
 
     Args:
-        seconds: all of it.
+        seconds: total time.
         candidates: the number of shapes that could be tried; 0: nothing is trained.
-        averaged: whether the trained weights are averaged with those of their start, given whether candidates are
-            compared.
+        averaged: whether the trained weights are averaged with the initial ones, as a function of whether candidates
+            are compared.
 
     Raises:
         TooShortError: if no time is left to train.
@@ -108,7 +108,7 @@ def _is_enough(budget: Budget) -> bool:
 
 
 def _tightened(seconds: float, load: EmbeddingLoad, *, averaged: bool) -> Budget:
-    """The budget of one candidate with as many texts and passages as leave time to train, or with the fewest."""
+    """The budget of one candidate, with as many texts and passages as possible that still leave time to train."""
     low, high = 0.0, 1.0
     for _ in range(10):
         middle = (low + high) / 2
@@ -118,11 +118,11 @@ def _tightened(seconds: float, load: EmbeddingLoad, *, averaged: bool) -> Budget
 
 
 def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 1.0, *, averaged: bool) -> Budget:
-    """How the time is shared out.
+    """The budget, even if it leaves no time to train.
 
     Args:
-        ease: 1: with the usual numbers of texts and passages; 0: with the fewest.
-        averaged: whether the trained weights are averaged with those of their start.
+        ease: from 0 for the fewest texts and passages to 1 for the usual numbers.
+        averaged: whether the trained weights are averaged with the initial ones.
     """
     embedding = _embedding(seconds, load, ease) if candidates else 0.0
     sampled = embedding / load.seconds if candidates and embedding < load.seconds else None
@@ -163,7 +163,7 @@ def _seconds_of(texts: int, load: EmbeddingLoad) -> float:
 
 
 def _needed(low: float, load: EmbeddingLoad, *, averaged: bool) -> float:
-    """The time from which on there is enough to train one candidate, above `low`, which is too short."""
+    """The least time that is enough to train one candidate; `low` is known to be too short."""
 
     def enough(seconds: float) -> bool:
         return _is_enough(_budget(seconds, load, 1, ease=0.0, averaged=averaged))

@@ -1,4 +1,4 @@
-"""How much there is to embed, and how long a text takes; `workload` measures both."""
+"""The amount of text to encode, and the teacher's speed; `workload` measures both."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from sentcompress.commands.shared import DEV_PASSAGES
 from sentcompress.corpora.search_texts import DEV_WORDS
 
-# How long a student takes to encode, as a share of the teacher's time, where its shape is not known; and, besides the
-# share of multiplications, what takes as long for both.
+# A student's encoding time as a share of the teacher's, if its shape is unknown; and the part of the encoding time that
+# does not depend on the number of multiplications.
 STUDENT_COST, SAME_FOR_ALL = 0.5, 0.1
 
 
@@ -17,15 +17,15 @@ class EmbeddingLoad:
     """The amount of text to encode, and the teacher's speed.
 
     Attributes:
-        texts: passages, titles and queries to train on.
-        words, tokens: of all of them.
-        tokens_per_second: of the teacher, as it embeds for training.
-        exact_tokens_per_second: of the teacher in float32, as it is measured.
-        searched: passages of the held-out collection.
-        spent: seconds that reading and measuring took.
-        passage_tokens: of a passage, on average; None: as of any other text.
-        student_cost: how long a student takes to encode, as a share of the teacher's time.
-        held_out: passages of the held-out documents; None: unknown, perhaps as many as are searched.
+        texts: number of texts to train on: passages, titles and queries.
+        words, tokens: number of words and tokens in these texts.
+        tokens_per_second: speed of the teacher in the number format that it uses for training data.
+        exact_tokens_per_second: speed of the teacher in float32, which is used for measurements.
+        searched: number of passages in the held-out collection.
+        spent: seconds that reading the documents and measuring the speed took.
+        passage_tokens: mean number of tokens per passage; None: the mean over all texts.
+        student_cost: a student's encoding time as a share of the teacher's.
+        held_out: number of passages in held-out documents; None: unknown, at most `searched`.
     """
 
     texts: int
@@ -45,7 +45,7 @@ class EmbeddingLoad:
         return self.tokens / self.tokens_per_second
 
     def with_more(self, share: float) -> EmbeddingLoad:
-        """The load with other texts added, so that these are the given share of all words."""
+        """The load with general texts added, which then are the given share of all words."""
         texts, words, tokens = (round(count / (1 - share)) for count in (self.texts, self.words, self.tokens))
         return replace(self, texts=texts, words=words, tokens=tokens)
 
@@ -61,7 +61,7 @@ class EmbeddingLoad:
 
     @property
     def dev_passages(self) -> float:
-        """The number of passages that a checkpoint is scored on, where there is time."""
+        """The number of passages that checkpoints are scored on if the time suffices."""
         return min(self.searched, DEV_PASSAGES, DEV_WORDS / (self._passage_tokens * self.words / self.tokens))
 
     @property

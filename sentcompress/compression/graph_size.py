@@ -1,7 +1,7 @@
 """The size of an int8 graph before it is exported, computed from a model's configuration.
 
-A weight of a matrix takes one byte, or 0.58 if weights are stored in 4 bits, and every other parameter four. The graphs
-of `export` differ by at most 1%, that of general-2m by 2%.
+A weight of a matrix takes one byte, or 0.58 bytes if weights are stored in 4 bits; every other parameter takes four
+bytes. The estimate differs from the graphs of `export` by at most 1%, and by 2% for general-2m.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from sentcompress.models.model_files import whole_number
 from sentcompress.models.weight_formats import BLOCK, INT4, INT8, WEIGHT_BYTES, is_packable
 
-# Bytes of the operators of a graph: each time that a layer is applied, and the rest. Those that unpack weights of 4
-# bits are more.
+# Bytes of the operators of a graph: for each application of a layer, and the rest. Unpacking weights of 4 bits takes
+# more operators.
 OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000
 
 
@@ -22,10 +22,12 @@ class TransformerSize:
     """The sizes of a transformer, from its configuration, and which of its parts can be made smaller.
 
     Attributes:
-        layers, width, neurons, tokens, positions: of its layers, hidden states, feed-forward networks, vocabulary and
-            position table.
+        layers: number of layers.
+        width: width of the hidden states.
+        neurons: number of neurons in each feed-forward network.
+        tokens, positions: size of the vocabulary and of the position table.
         vector: D, the width of its vectors.
-        table: width of its token and position tables; 0 for that of the hidden states.
+        table: width of its token and position tables; 0: that of the hidden states.
         distinct_layers: number of layers with weights of their own; 0 for all. ALBERT's layers share theirs.
         can_cut: whether layers and neurons can be removed.
         can_factorise: whether its token table can be made narrower.
@@ -46,7 +48,7 @@ class TransformerSize:
 
     @classmethod
     def of(cls, config: dict[str, Any], vector: int, **can: bool) -> TransformerSize | None:
-        """The sizes in a configuration; None if it does not tell them. `can` has the last three attributes."""
+        """The sizes in a configuration; None if it lacks them. `can` has the last three attributes."""
         found = cls(
             layers=whole_number(config, "num_hidden_layers", "n_layers"),
             width=whole_number(config, "hidden_size", "dim"),
@@ -72,7 +74,7 @@ class TransformerSize:
         neurons, tokens = neurons or self.neurons, tokens or self.tokens
         applied, narrow = layers or self.layers, token_dim or self.table or self.width
         layers = layers or self.distinct_layers or self.layers
-        # Outputs and inputs of each matrix, and how many there are of it.
+        # Outputs, inputs and number of the matrices.
         matrices = [(self.width, self.width, 4 * layers), (neurons, self.width, layers), (self.width, neurons, layers)]
         matrices += [(tokens, narrow, 1), (self.positions, narrow, 1)]
         matrices += [(self.width, narrow, 1)] if narrow != self.width else []
@@ -83,11 +85,11 @@ class TransformerSize:
 
     @property
     def smallest_weight_format(self) -> str:
-        """The weight format of the fewest bytes: only rows of whole blocks can be stored in 4 bits."""
+        """The weight format with the fewest bytes: 4 bits are possible only for rows of whole blocks."""
         return INT8 if self.width % BLOCK else INT4
 
     def multiplications(self, layers: int | None = None, neurons: int | None = None) -> int:
-        """The multiplications of all layers for each token, without those of attention among tokens."""
+        """The number of multiplications per token in all layers, except those of attention scores and outputs."""
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
 
     def neurons_left(self, share: float) -> int | None:
@@ -105,18 +107,18 @@ class TransformerSize:
 
 
 def graph_overhead(width: int, neurons: int, weight_format: str, layers: int, applied: int | None = None) -> int:
-    """The bytes of a graph besides its parameters.
+    """The bytes of a graph in addition to its parameters.
 
-    Operators, and for each layer a scale and a zero point for each output of a matrix, and the factors of outliers of
-    about half of the inputs.
+    These are operators, a scale and a zero point for each output of a matrix, and outlier factors for about half of the
+    inputs.
 
     Args:
-        applied: how often layers are applied; as often as there are layers by default.
+        applied: number of applications of layers; by default, the number of layers.
     """
     columns = 5 * (5 * width + neurons) + 2 * (3 * width + neurons)
     return layers * columns + (applied or layers) * OPERATORS[weight_format] + GRAPH
 
 
 def _matrix_bytes(rows: int, columns: int, weight_format: str) -> float:
-    """The bytes of a matrix; what 4 bits are not possible for has 8."""
+    """The bytes of a matrix; it has 8 bits per weight if 4 are not possible."""
     return rows * columns * WEIGHT_BYTES[weight_format if is_packable((rows, columns)) else INT8]

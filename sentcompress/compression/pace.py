@@ -1,7 +1,7 @@
-"""A plan while it runs: its last training gets what the stages before it saved, or loses what they took too long.
+"""Adapts the last training of a running plan to the time that the stages before it took.
 
-The teacher's speed is measured when the plan is made, and the machine can be quieter or busier later. The file of the
-plan is changed, and not only the stage that runs: it stays what was run, so that a later run finds the result up to
+The teacher's speed is measured when the plan is made, and the load of the machine can change later. The plan's file is
+changed as well as the stage that runs, so that the file describes what was run, and a later run finds the result up to
 date.
 """
 
@@ -20,9 +20,10 @@ from sentcompress.quantities import told_time
 from sentcompress.store import WorkDirectory
 from sentcompress.store.atomic import written
 
-# Seconds; less is no reason to change a plan.
+# Seconds; smaller differences do not change the plan.
 LEAST_CHANGE = 15.0
-# Of the planned time of the last training, at least: a student that is hardly trained is worth less than being on time.
+# Smallest share of the planned time of the last training: finishing late is better than a student that is hardly
+# trained.
 LEAST_SHARE = 0.5
 _STAGE, _MINUTES = "[[stage]]", re.compile(r"\s*max-minutes\s*=")
 
@@ -31,8 +32,8 @@ class Pace:
     """A plan and the time when it should be done.
 
     Args:
-        path: of its file.
-        ends: the time, by `time.monotonic()`.
+        path: the plan's file.
+        ends: when everything should be done, by `time.monotonic()`.
     """
 
     def __init__(self, plan: PlanFile, path: Path, work: WorkDirectory, ends: float, reporter: Reporter) -> None:
@@ -40,21 +41,21 @@ class Pace:
         self._path, self._work, self._ends, self._reporter = path, work, ends, reporter
 
     def options(self, number: int) -> dict[str, Any]:
-        """The options to change of the stage that is about to run; the plan is changed before they are returned."""
+        """The options to change for the stage that is about to run; changes the plan accordingly."""
         last = self.plan.last_training()
         if last is None or last.number != number or self.plan.is_made_or_begun(last, self._work):
             return {}
         change = max(self.plan.spare_seconds(last, self._ends - time.monotonic()), (LEAST_SHARE - 1) * last.trains)
-        # A training of another length has been shortened before, or somebody chose its minutes.
+        # If its length differs from the plan, it was shortened before, or the user has changed it.
         if abs(change) < LEAST_CHANGE or (change < 0 and not self.plan.is_as_planned(last)):
             return {}
         minutes = round((last.trains + change) / 60, 2)
         amount, took = ("more", "less") if change > 0 else ("less", "more")
-        told = f"{told_time(abs(change))} {amount} to train: the stages before took {took} time than planned"
+        told = f"{told_time(abs(change))} {amount} for training: the stages before it took {took} time than planned"
         text = with_minutes(self._path.read_text(encoding="utf-8"), last, minutes, told)
         plan = parsed_plan(text)
         if plan is None or plan.stages != _stages_with_minutes(self.plan, last, minutes):
-            return {}  # somebody wrote the file in another form
+            return {}  # the file was rewritten in another form
         with written(self._path) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
         self.plan = plan
@@ -63,7 +64,7 @@ class Pace:
 
 
 def with_minutes(text: str, last: Planned, minutes: float, told: str) -> str:
-    """The file of a plan with other minutes for a training, and with one more line in words."""
+    """The text of a plan's file with another time limit for a training, and one more line of its description."""
     lines = text.split("\n")
     starts = (place for place, line in enumerate(lines) if line.strip() == _STAGE)
     start = next(islice(starts, last.number - 1, None), len(lines))

@@ -20,10 +20,10 @@ from sentcompress.store.atomic import beside
 PLANS = "plans"
 STUDENTS = "students"
 _MARK = "# compress "
-# Besides the request and its seconds.
+# Further fields of the first line.
 _TEXTS = ("since", "documents", "teacher")
 _TIMES = ("afterwards", "training")
-# A number of minutes or seconds that is larger was not written by `compress`.
+# `compress` does not write larger numbers of minutes or seconds.
 _LONGEST = 1e19
 
 
@@ -32,8 +32,8 @@ class Planned:
     """The artifact that a stage of a plan makes.
 
     Attributes:
-        number: of the stage, from 1.
-        trains: seconds that it trains at most; 0 if it does not train, or has no limit.
+        number: the number of the stage, from 1.
+        trains: its limit of training time in seconds; 0 if it does not train, or has no limit.
     """
 
     number: int
@@ -47,15 +47,15 @@ class PlanFile:
     """A plan as read from its file.
 
     Attributes:
-        request: what was asked for.
-        seconds: how long all of it should take; None if planning did not end.
-        since: with `force`, when planning began, in UTC: older results are to be replaced. Else empty.
-        told: the plan in words, one line each.
-        stages: the tables of the recipe; None if they are not those of a recipe, after somebody's changes.
-        documents, teacher: digests of what it was made for; empty if planning did not end.
-        replaced: references of results of the plans that it replaced, which it makes no more.
-        afterwards: seconds that are reserved for what follows the last training; None if the plan does not say so.
-        training: seconds of the last training as it was planned; None if nothing is trained.
+        request: the options of `compress` that the plan was made for.
+        seconds: planned total time; None if planning was not completed.
+        since: with `force`, when planning began, in UTC: older results are to be replaced. Otherwise empty.
+        told: the plan as lines of text.
+        stages: the tables of the recipe; None if the user's changes have made them invalid.
+        documents, teacher: digests of the documents and the teacher; empty if planning was not completed.
+        replaced: references of results of earlier plans that this plan replaced and does not make again.
+        afterwards: seconds reserved for the stages after the last training; None if the file does not have them.
+        training: planned seconds of the last training; None if nothing is trained.
     """
 
     request: Mapping[str, Any]
@@ -113,20 +113,20 @@ class PlanFile:
         return next((one for one in reversed(list(self.results())) if one.trains), None)
 
     def spare_seconds(self, last: Planned, left: float) -> float:
-        """Of the seconds that are left, those that neither the last training nor what follows it needs."""
+        """The part of the remaining time that neither the last training nor the stages after it need."""
         return left - last.trains - self.afterwards if self.afterwards is not None else 0.0
 
     def is_as_planned(self, last: Planned) -> bool:
-        """Whether the last training has the time that it was given when the plan was made."""
+        """Whether the last training still has its planned time."""
         return self.training is not None and abs(last.trains - self.training) < 1
 
     def is_made_or_begun(self, one: Planned, work: WorkDirectory) -> bool:
-        """Whether other options of a stage would lose what it has made: it is finished, or interrupted."""
+        """Whether a stage is finished or interrupted, so that changing its options would lose a result."""
         kept = self._made(one, work) if self.since else work.has(one.kind, one.name)
         return bool(kept) or one.name in work.unfinished(one.kind)
 
     def _made(self, one: Planned, work: WorkDirectory) -> Artifact | None:
-        """The result of a stage, if it is there, undamaged and not to be replaced."""
+        """The result of a stage, if it exists, is undamaged and is not to be replaced."""
         found = work.find(one.kind, one.name) if work.has(one.kind, one.name) else None
         if found is None or found.damage():
             return None

@@ -15,7 +15,7 @@ from sentcompress.quantities import told_time
 # What is kept of so few candidates.
 KEPT = {2: "better one", 3: "best one"}
 FASTER = (
-    "The model computes as much as the teacher; `prefer` speed asks for one that computes half as much, and loses more"
+    "The model computes as much as the teacher; with `prefer` speed, it computes at most half as much, and loses more"
 )
 
 
@@ -44,10 +44,10 @@ def told_documents(facts: Mapping[str, Any]) -> str:
 
 def _told_steps(plan: CompressionPlan) -> list[str]:
     budget = plan.budget
-    judged = f"{told_time(budget.judged)} more, beyond the time asked for: score the judged queries"
+    judged = f"{told_time(budget.judged)} in addition to the requested time: score the judged queries"
     beyond = [judged] if budget.judged else []
     if plan.untrained:
-        longer = ["This is more than the time asked for, and cannot be shortened."]
+        longer = ["This is longer than the requested time, and cannot be shortened."]
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
             FASTER,
@@ -71,7 +71,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
     if budget.tight:
         lines.append(
             f"The time is short at this machine's current speed: search results are compared among only "
-            f"{budget.passages:,} passages, which makes the search fidelity look higher than among more"
+            f"{budget.passages:,} passages, so the search fidelity is higher than it would be among more"
         )
     if budget.rounds:
         lines.append(f"Candidates: {told_shapes(plan.candidates)}")

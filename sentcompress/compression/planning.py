@@ -1,4 +1,4 @@
-"""What `compress` decides before anything is trained: the candidates, and how the time is shared out."""
+"""The decisions of `compress` before training: the candidates, and how the time is divided."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from sentcompress.progress import Reporter
 from sentcompress.quantities import read_bytes, read_seconds, told_bytes, told_time
 from sentcompress.store import Artifact, WorkDirectory
 
-# Candidates to try: few where the first is good from the start, because it was trained on many texts or is the teacher.
-# In less than so many seconds, a new shape is not tried beside these: of twelve runs of 30 minutes, one was won by one.
+# Number of candidates: few if the first is good from the start, because it was trained on many texts or is the teacher.
+# In less than FOR_NEW_SHAPES seconds, new shapes are then not tried: one of them won only one of twelve runs of 30
+# minutes.
 BESIDE_GOOD, CANDIDATES = 2, 4
 FOR_NEW_SHAPES = 3600.0
 
@@ -47,11 +48,11 @@ def make_plan(
     """The plan of a request, for the documents and the teacher as they are now.
 
     Args:
-        name: of the plan.
-        split: runs a stage, given as a table of the recipe: `split-documents`.
+        name: the name of the plan.
+        split: runs the stage `split-documents`, given as a table of the recipe.
 
     Raises:
-        UsageError: if no model fits the budget, or the time is too short; it names what would do.
+        UsageError: if no model fits the budget, or the time is too short; it names a sufficient budget.
         InputError: if the documents or the teacher cannot be used.
     """
     started = time.monotonic()
@@ -88,7 +89,7 @@ def make_plan(
 
 
 def plan_file_of(plan: CompressionPlan, request: Mapping[str, Any], *, since: str, replaced: Sequence[str]) -> PlanFile:
-    """A plan as it is read back from its file.
+    """The plan in the form in which it is stored in its file.
 
     Args:
         since: results that are older than this time are to be replaced; empty if none is.
@@ -146,11 +147,11 @@ def _documents(params: Params) -> Documents:
 def candidates_within(params: Params, found: NamedModel, teacher: TransformerSize, most: int) -> list[Candidate]:
     """The shapes to train, the most promising first: those whose int8 graph has at most `most` bytes.
 
-    Only the teacher itself, if it fits and speed is not preferred. Beside a shape that is good from the start, only a
-    few; see `FOR_NEW_SHAPES`.
+    If the teacher itself fits and speed is not preferred, it is the only one. If the first shape is good from the
+    start, there are only a few; see `FOR_NEW_SHAPES`.
 
     Raises:
-        UsageError: if none fits; it names the smallest limit that would do.
+        UsageError: if none fits; it names the smallest limit that is sufficient.
     """
     own, fast = own_shape(teacher, params.teacher), params.prefer == "speed"
     if own.bytes <= most and not fast:

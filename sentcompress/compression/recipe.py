@@ -1,7 +1,7 @@
-"""The recipe that `compress` writes and runs: what an expert would have written, to be read and edited.
+"""The recipe that `compress` writes and runs; users can read and edit it.
 
-Candidates train for a short while; the better half goes on (successive halving, Jamieson and Talwalkar 2016,
-https://arxiv.org/abs/1502.07943), the last one for most of the time.
+Candidates are trained for a short while, and the better half is trained further (successive halving, Jamieson and
+Talwalkar 2016, https://arxiv.org/abs/1502.07943). The last candidate gets most of the time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.models.weight_formats import INT8
 from sentcompress.quantities import counted, told_bytes
 
-# docs/decisions/0010-small-students.md: unit vectors, the batch's cosines; small batches, a running mean.
+# Unit vectors, cosines within the batch, small batches and EMA: docs/decisions/0010-small-students.md.
 OBJECTIVE: Mapping[str, Any] = {"normalise": True, "reduction": "sum", "alpha": 0, "relation": 20}
-# For a teacher that only lacks rare tokens, for others that are good from the start, and for a new shape.
+# Learning rates: for a teacher that only lacks rare tokens, for other good starts, and for new shapes.
 WHOLE_RATE, GOOD_RATE, RATE = 3e-5, 3e-4, 5e-4
 TRAINING: Mapping[str, Any] = {
     **{name.replace("_", "-"): value for name, value in OF_PUBLISHED.items()},
@@ -30,14 +30,13 @@ TRAINING: Mapping[str, Any] = {
     "epochs": 100,
     "ema": 0.99,
 }
-# What the export is measured in: the graph whose bytes are limited. Its speed is compared with that of torch.
+# The runtime of the export in measurements: the graph whose bytes are limited. Its speed is compared with torch.
 RUNTIME, TORCH = "onnx-int8", "float32"
-# Sentences that a candidate encodes one at a time, to learn its latency.
+# Number of sentences that measure the latency of a candidate.
 TIMED_SINGLY = 20
-# Shares of the weights of the trained student and of its start in their average, which keeps more of what the start
-# knew of other texts.
+# Shares of the trained and the initial weights in their average, which loses less on other text.
 MIX = (0.75, 0.25)
-# Of the words to train on, the share of general text.
+# Share of general text in the words to train on.
 GENERAL = 0.25
 
 
@@ -49,9 +48,9 @@ class Documents:
         inputs: files and folders of documents.
         queries: files of queries.
         judged: a collection with judgements, to report on.
-        columns, id_column: of the documents' text and ids.
+        columns, id_column: the columns with the text and the ids.
         skip_bad: whether lines and files that cannot be read are skipped.
-        text_as: what a document of a text file is: line, paragraph or file; None for the default.
+        text_as: what counts as one document in a text file: line, paragraph or file; None for the default.
         general: files and folders of other text, to be trained on but not measured on.
     """
 
@@ -95,12 +94,12 @@ class CompressionPlan:
     """All decisions of a plan, from which the recipe is written.
 
     Attributes:
-        name: of all results.
-        max_bytes: the limit of the int8 graph.
-        vector_bytes: that of a stored vector.
+        name: the name of all results.
+        max_bytes: maximum size of the int8 graph.
+        vector_bytes: maximum size of a stored vector.
         candidates: the shapes to train, or only the teacher itself, if it fits.
         keep_index: whether the student's queries search vectors of the teacher.
-        read: what the documents hold, in words.
+        read: a line of text about the documents.
         made_for: the digests of the documents and of the teacher.
     """
 
@@ -145,7 +144,7 @@ class CompressionPlan:
         of = self.documents
         yield of.split_stage(self.name, self.seed)
         augment = {"command": "augment", **of.training_texts(f"documents/{self.name}"), "wordnet": 0}
-        # By words, texts are sampled from everywhere in the documents.
+        # A limit in words samples texts from all parts of the documents.
         sampled = {"words": self.budget.words, "seed": self.seed} if self.budget.texts or of.general else {}
         yield {**augment, "back-translate": 0, **sampled, "name": self.name}
         if not self.untrained:
@@ -181,7 +180,7 @@ class CompressionPlan:
         return self.name
 
     def _trial(self, model: str) -> dict[str, Any]:
-        """The stage of the evaluation by which students are compared."""
+        """The evaluation stage that compares students."""
         few = {"max-passages": self.budget.dev_passages}
         return {**self._search(model), **few, "part": DEV, "name": f"{model}-trial"}
 
@@ -226,7 +225,7 @@ class CompressionPlan:
     def _proof(self, best: str) -> Iterator[dict[str, Any]]:
         name = self.name
         stored: dict[str, Any] = {"router": self.teacher} if self.keep_index and not self.untrained else {}
-        if not self.keep_index:  # otherwise the vectors are there already
+        if not self.keep_index:  # otherwise, the index has its vectors already
             stored = {"quantizer": name}
             yield {
                 "command": "fit-quantizer",
@@ -241,7 +240,7 @@ class CompressionPlan:
         exported = {"command": "export", "model": best, "float16": True, **self.weight_option, **stored}
         yield {**exported, "calibrate": f"documents/{name}", "name": name}
         compared = {"model": f"exports/{name}", "compare": self.teacher}
-        # As it is deployed, on queries that nothing was chosen with.
+        # As deployed, on queries that were not used for any choice.
         deployed = {"runtime": RUNTIME, **({} if self.keep_index else {"stored": True})}
         yield {**self._search(f"exports/{name}"), "part": TEST, **deployed, "name": f"{name}-search"}
         if self.documents.judged:
@@ -254,7 +253,7 @@ class CompressionPlan:
             "sentences": name,
             "count": self.budget.benched,
             **_at_most(self.budget.benching),
-            # In no others: bfloat16 is slow on many processors, and would take most of the time.
+            # Not in bfloat16, which is slow on many processors and would take most of the time.
             "runtimes": [TORCH, RUNTIME],
             "memory": False,
             "name": f"{name}-speed",
@@ -262,7 +261,7 @@ class CompressionPlan:
 
 
 def _at_most(seconds: float) -> dict[str, Any]:
-    """The option that limits the time of a stage, so that a machine that has become busier prolongs it little."""
+    """The option that limits the time of a stage, in case the load of the machine has increased."""
     return {"max-minutes": max(0.01, round(seconds / 60, 2))}
 
 
@@ -276,7 +275,7 @@ def written_recipe(plan: CompressionPlan, made: PlanFile) -> str:
     """The recipe as TOML.
 
     Args:
-        made: the plan as it will be read back.
+        made: the plan in the form in which its file stores it.
     """
     stored = "vectors of the teacher" if plan.keep_index else f"{counted(plan.vector_bytes, 'byte')} a vector"
     title = f"{plan.name}: at most {told_bytes(plan.max_bytes)}, {stored}"

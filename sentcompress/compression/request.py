@@ -1,4 +1,4 @@
-"""What `compress` was asked for, as its plan records it: places are absolute, so that it means the same anywhere."""
+"""The request of `compress`, as its plan records it: with absolute paths, so that it means the same in any folder."""
 
 from __future__ import annotations
 

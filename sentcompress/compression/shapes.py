@@ -14,30 +14,29 @@ from sentcompress.models.weight_formats import INT4, INT8
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
-# Widths of a factorised token table, neurons of feed-forward networks and sizes of the vocabulary to try, as shares of
-# the teacher's.
+# Widths of the token table, sizes of the vocabulary and numbers of neurons to try, as shares of the teacher's.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
 VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
-# What is left of a published student's neurons, and the fewest tokens that are worth fewer neurons: rows for 10,000 of
-# the documents' most frequent tokens and 192 neurons, or for 9,000 and 256, or 7,000 and 384 all fit into 3 MB; search
-# fidelity on SciFact after 800 steps is 69.4, 68.8 and 67.7.
+# Shares of a published student's neurons to try; with fewer neurons, it must keep WORTH_NEURONS tokens. 10,000 tokens
+# with 192 neurons, 9,000 with 256 and 7,000 with 384 all fit into 3 MB; search fidelity on SciFact after 800 steps is
+# 69.4, 68.8 and 67.7.
 NEURONS_LEFT = (1.0, 2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6)
 WORTH_NEURONS = 10_000
-# The same of a teacher with all layers that has no published students. With half of its neurons and 8,000 tokens,
-# 10.6 MB, all-MiniLM-L6-v2 has a search fidelity of 78.4 on SciFact after 400 steps, and general-9m 76.8; but it has
-# 66.7 on STS-B, where general-9m has 81.7, and computes a third more.
+# The same for a teacher with all layers that has no published students. With half of its neurons and 8,000 tokens
+# (10.6 MB), all-MiniLM-L6-v2 has a search fidelity of 78.4 on SciFact after 400 steps, and general-9m 76.8; but its
+# STS-B score is 66.7, that of general-9m 81.7, and it computes a third more.
 NEURONS_OF_ALL_LAYERS = (1.0, 2 / 3, 1 / 2)
-# Single characters that occur less often in the documents make room for more words.
+# Single characters that occur less often in the documents are dropped to make room for more words.
 CHARACTER_COUNT = 2
-# The fewest of the documents' most frequent tokens that a published student with all neurons, or the teacher with all
-# layers, is cut to. SciFact and msmarco_5k consist of these to 98% to 99%; the teacher with only these has a search
-# fidelity of 89 on SciFact without any training, and of 94 with 10,000.
+# Least number of tokens that a published student with all neurons, or the teacher with all layers, keeps. The most
+# frequent 8,000 cover 98% to 99% of SciFact and msmarco_5k; with these, the untrained teacher has a search fidelity of
+# 89 on SciFact, and of 94 with 10,000.
 LEAST_VOCABULARY = 8000
-# With fewer tokens than these, the teacher in int8 is worse than with four bits a weight and more tokens: untrained,
-# their search fidelity on SciFact is 91.0 with 8,000 tokens, 96.3 with 12,000, and 93.1 with layers in 4 bits.
+# With fewer tokens, the teacher in int8 is worse than with 4 bits per weight and more tokens: untrained, its search
+# fidelity on SciFact is 91.0 with 8,000 tokens, 96.3 with 12,000, and 93.1 with all tokens and layers in 4 bits.
 ENOUGH_FOR_INT8 = 12_000
-# A budget is used to at least this share: a smaller shape would waste it.
+# Least share of the budget that a shape must use; a smaller one would waste it.
 LEAST_USE = 0.6
 
 
@@ -46,14 +45,14 @@ class Candidate:
     """A model that may fit.
 
     Attributes:
-        student: what `distill --student` takes, or the teacher's own name.
-        options: the options of `distill` for a shape cut from the teacher or a published student.
-        bytes: of its int8 graph.
-        untrained: whether it can be used without training: the teacher itself.
-        published: whether it comes with the package, or is cut from a student that does.
-        whole: whether it has all layers of the teacher, and lacks rare tokens and perhaps some neurons.
-        multiplications: for each token, see `TransformerSize.multiplications`.
-        weight_format: of its graph, int8 or int4.
+        student: the value of `distill --student`, or the teacher's own name.
+        options: the options of `distill` for a shape cut from the teacher or from a published student.
+        bytes: size of its int8 graph.
+        untrained: whether it is the teacher itself, which needs no training.
+        published: whether it is a published student, or is cut from one.
+        whole: whether it has all layers of the teacher, without rare tokens and perhaps with fewer neurons.
+        multiplications: number of multiplications per token, see `TransformerSize.multiplications`.
+        weight_format: weight format of its graph, int8 or int4.
     """
 
     student: str
@@ -76,10 +75,10 @@ class Candidate:
         return self.whole and "feed-forward" not in self.options
 
     def is_averaged(self, compared: bool) -> bool:
-        """Whether its trained weights are averaged with those of their start.
+        """Whether its trained weights are averaged with the weights before the last training.
 
-        An average of rounded weights is not rounded, and a new or cut shape has no start to be averaged with unless
-        it has been trained before.
+        Rounded weights are not averaged, because the average would not be rounded. The initial weights of a new or cut
+        shape are not worth averaging, unless it was trained before the last training.
 
         Args:
             compared: whether candidates are trained and compared before the last training.
@@ -88,7 +87,7 @@ class Candidate:
 
     @property
     def described(self) -> str:
-        """In words: 4 of the teacher's layers, 15,500 tokens."""
+        """A description, such as "4 of the teacher's layers, a vocabulary of 15,500 tokens"."""
         parts = told_sizes({name.replace("-", "_"): value for name, value in self.options.items()})
         bits = ["weights of 4 bits"] if self.weight_format == INT4 else []
         if self.published or self.untrained:
@@ -110,13 +109,14 @@ def fitting(
 ) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
-    The teacher with all layers comes first, with weights of 4 bits or without its rare tokens: untrained, it is close
-    to the teacher. Then published students, which have been trained on many texts, as they are or made smaller. Of the
-    others, one for each number of layers, the one that uses most of the budget; those that compute most come first.
+    The teacher with all layers comes first, with weights of 4 bits or without its rare tokens: even untrained, it is
+    close to the teacher. Published students, whole or cut, come next, because they were trained on many texts. Then
+    there is one shape for each number of layers, the one that uses most of the budget, in the order of computation,
+    largest first.
 
     Args:
-        with_published: whether the teacher is theirs.
-        fast: only shapes that compute at most half of what the teacher does.
+        with_published: whether the published students are students of this teacher.
+        fast: only shapes that compute at most half as much as the teacher.
     """
     ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
@@ -125,19 +125,19 @@ def fitting(
             continue
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
-    # Of equal size, a shape that computes more has its weights in layers rather than in rare tokens.
+    # Of two shapes of equal size, the one that computes more has its weights in layers rather than in rare tokens.
     cut = sorted(best.values(), key=lambda shape: -shape.multiplications)
     cut = [shape for shape in cut if shape.bytes >= LEAST_USE * most] or cut[:1]
     shares = NEURONS_OF_ALL_LAYERS[:1] if with_published else NEURONS_OF_ALL_LAYERS
     whole = [] if fast else _with_all_layers(teacher, most, shares)
     of_all_layers = {shape.student for shape in whole}
     found = [*whole, *ready, *(shape for shape in cut if shape.student not in of_all_layers)]
-    # One weight format for all, which are compared by what remains of them when they are rounded.
+    # All candidates have the same weight format, because they are compared with rounded weights.
     return [shape for shape in found if shape.weight_format == found[0].weight_format][:count]
 
 
 def _of_published(most: int) -> list[Candidate]:
-    """Published students that fit: larger ones that are cut, then the largest as it is."""
+    """Published students that fit: the largest one whole if it fits, otherwise cut ones."""
     found: list[Candidate] = []
     for name in sorted(PUBLISHED, key=lambda name: -PUBLISHED[name].graph_bytes):
         if not PUBLISHED[name].starter:
@@ -147,15 +147,15 @@ def _of_published(most: int) -> list[Candidate]:
             return [replace(_cut(size, name), bytes=PUBLISHED[name].graph_bytes, published=True)]
         if shape := _cut_of_published(size, name, most):
             found.append(shape)
-            # A larger student that only lacks rare tokens is better than a smaller one. With fewer neurons too, it
-            # starts where that starts, and learns faster.
+            # A larger student that only lacks rare tokens is better than a smaller one. If it also lacks neurons, it
+            # starts as low as the smaller one, but learns faster, so both are candidates.
             if "feed-forward" not in shape.options:
                 break
     return found
 
 
 def _cut_of_published(size: TransformerSize, name: str, most: int) -> Candidate | None:
-    """A published student in 4 bits, as it is or with as many of its neurons as leave room for enough tokens."""
+    """A published student in 4 bits, whole or with the most neurons that leave room for enough tokens."""
     for share in NEURONS_LEFT[:1] if size.distinct_layers else NEURONS_LEFT:
         neurons = size.neurons_left(share)
         tokens = size.tokens_within(most, neurons, INT4)
@@ -184,7 +184,7 @@ def _cuts(teacher: TransformerSize, weight_format: str) -> Iterator[tuple[int, C
     """Shapes cut from the teacher, each with its number of layers."""
     narrower = [None if share is None else round(share * teacher.width) for share in TOKEN_DIMS]
     smaller = [_rounded(share * teacher.tokens) for share in VOCABULARIES if share < 1]
-    # Of a small vocabulary, rounding can make a larger one.
+    # Rounding can enlarge a small vocabulary.
     vocabularies = [None, *(tokens for tokens in smaller if tokens < teacher.tokens)]
     for layers, token_dim, tokens, share in product(
         range(1, teacher.layers + 1) if teacher.can_cut else (),
@@ -205,10 +205,10 @@ def _cuts(teacher: TransformerSize, weight_format: str) -> Iterator[tuple[int, C
 
 
 def _with_all_layers(teacher: TransformerSize, most: int, shares: Sequence[float]) -> list[Candidate]:
-    """The teacher with all layers, in int8 with many tokens or in 4 bits; empty if there is not enough room.
+    """The teacher with all layers, in int8 with many tokens or in 4 bits; empty if it does not fit.
 
     Args:
-        shares: of its neurons, to try in 4 bits.
+        shares: shares of its neurons to try in 4 bits.
     """
     tried = [
         (INT8, 1.0, ENOUGH_FOR_INT8),

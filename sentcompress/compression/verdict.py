@@ -24,20 +24,20 @@ class Achieved:
 
     Attributes:
         export: the folder of the model.
-        bytes, teacher_bytes: of the int8 graph and of the teacher's weights.
-        vector_bytes, teacher_vector_bytes: of a stored vector.
+        bytes, teacher_bytes: size of the int8 graph, and of the teacher's weights.
+        vector_bytes, teacher_vector_bytes: size of a stored vector, and of the teacher's float32 vector.
         fidelity, interval: search fidelity of the int8 graph with stored vectors, on test queries, and its 95%
             interval.
-        resampled: what the interval is over, such as "193 documents".
-        faster: how many times as fast as the teacher, the fastest runtime with the teacher in float32.
-        judged: share of the teacher's nDCG@10 on judged queries, of the int8 graph with float32 vectors.
-        shared: percent of the teacher's ten results that are among the model's ten, measured as `fidelity`.
+        resampled: what was resampled for the interval, such as "193 documents".
+        faster: speed of the model in its fastest runtime, relative to the teacher in torch with float32.
+        judged: percent of the teacher's nDCG@10 on judged queries, for the int8 graph with float32 vectors.
+        shared: percent of the teacher's ten results that are among the model's ten, measured like `fidelity`.
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
         keep_index: whether it searches vectors of the teacher.
-        expected: what to expect of such a search fidelity, as a rule of thumb; empty if it was measured among too few
-            passages, where it is higher.
-        cautions: what to know of these figures, of the search fidelity above all.
+        expected: the rule of thumb for this search fidelity; empty if too few passages were searched, because search
+            fidelity is then higher.
+        cautions: limits of these figures, mostly of the search fidelity.
     """
 
     export: str
@@ -74,7 +74,7 @@ class Achieved:
 
     @property
     def results(self) -> str:
-        """How many of the teacher's results the model finds, in words, and what this means unless it was judged."""
+        """How many of the teacher's results the model finds; without judged queries, also a rule of thumb."""
         expected = f" As a rule of thumb: {self.expected}." if self.expected and self.judged is None else ""
         return (
             f"Of the teacher's ten results for a query, {self.shared / 10:.1f} are among the model's ten on average; "
@@ -151,7 +151,7 @@ def int8_graph(facts: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def faster(bench: Artifact) -> float | None:
-    """How many times as fast as the teacher's first runtime, torch in float32, the model's fastest is."""
+    """The speed of the model in its fastest runtime, relative to the teacher in its first one, torch in float32."""
     scores = [score for score in read_evaluation(bench).scores if score.metric == SPEED]
     mine = [score.value for score in scores if score.role == MODEL]
     theirs = [score.value for score in scores if score.role == COMPARE]

@@ -1,4 +1,4 @@
-"""How much there is to embed, and how fast the teacher does it on this machine."""
+"""Measures the amount of text to encode, and the speed of the teacher on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
-# Texts that are counted, and the most of them that are encoded; the first ones to be encoded.
+# Number of texts that are counted, the most of them that are encoded, and the number that is encoded first.
 COUNTED, ENCODED, FIRST = 4000, 256, 32
 # Seconds after which no more texts are encoded.
 LONGEST = 5.0
@@ -62,7 +62,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
 
 
 def _held_out(facts: Mapping[str, Any]) -> float:
-    """About how many passages the held-out documents, or sections, have: as many each as those to train on."""
+    """The estimated number of held-out passages: a held-out document or section has as many as one to train on."""
     held = facts["held_out_documents"]
     return float(facts["passages"] * held / max(1, (facts["sections"] or facts["documents"]) - held))
 
@@ -73,7 +73,7 @@ def _tokens_per_second(engine: EncodeEngine, texts: Sequence[str], lengths: npt.
     began = time.perf_counter()
     done, seconds = 0, 0.0
     while done < len(texts) and seconds < LONGEST:
-        # Each time as many as before: a fast device needs many texts at a time.
+        # The number of texts is doubled each time, because a fast device needs many texts at a time.
         part = texts[done : done + max(FIRST, done)]
         engine.encode(part, task)
         done += len(part)

@@ -61,7 +61,7 @@ class _Columns:
 
 @dataclass
 class _Found:
-    """What was read so far.
+    """The judged queries and documents read so far.
 
     Attributes:
         grades: query id -> document id -> grade, for grades above zero of one split.

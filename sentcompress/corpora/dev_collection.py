@@ -24,7 +24,7 @@ class RetrievalSample:
     """Queries, and documents to find them among.
 
     Attributes:
-        name: of the collection, with its split.
+        name: name of the collection, with its split.
         queries, documents: their texts.
         relevant: for each query, the places of its relevant documents; empty if the corpus lacks them.
         judged: how many of the documents are relevant to one of the queries.
@@ -49,7 +49,7 @@ def dev_collection(folder: Path) -> DataSet:
     if there and not set(there) & set(DEV):
         raise InputError(
             f"{folder} has no dev split to select checkpoints on, only {listed(there)}",
-            "a test split must not select checkpoints, nor a split that the model is trained on; hold out dev queries",
+            "do not select checkpoints on a test split or on training data; hold out dev queries",
         )
     return collection_data_set(folder, "dev" if there else None)
 

@@ -239,7 +239,7 @@ def documents_of_rows(
 
 
 def usual_unit(source: ByteSource) -> str:
-    """What is one document in a text file that is named by itself.
+    """What counts as one document in a text file that is not in a folder.
 
     Markdown and reStructuredText are one document. A text is read by paragraphs if it is hard-wrapped: blank lines
     separate its paragraphs, and most lines inside them end in the middle of a sentence. Otherwise by lines.

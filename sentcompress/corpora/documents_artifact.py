@@ -1,4 +1,4 @@
-"""The files of an artifact of kind `documents`, which split-documents writes, and its name where a file may be named.
+"""The files of an artifact of kind `documents`, which split-documents writes, and its name in place of a file.
 
 - TRAIN: a JSON object a line with `text`, `kind` (one of KINDS) and `document`.
 - CORPUS: `_id`, `title`, `text`: passages of held-out documents and a sample of training passages.

@@ -44,11 +44,11 @@ _CHUNK = 2**16
 
 
 class _Place(NamedTuple):
-    """What holds for the text in an element.
+    """The state that applies to the text in an element.
 
     Attributes:
         heading: the name of the heading that it is in, such as h2; empty for other text.
-        list_start: of a list: the number of paragraphs, characters and characters in links before it.
+        list_start: for a list, the number of paragraphs, characters and characters in links before it.
     """
 
     hidden: bool = False
@@ -69,7 +69,7 @@ class _Paragraph:
 
 @dataclass
 class _Page:
-    """What was read so far; lxml's parser calls the methods without an underscore."""
+    """The content read so far; lxml's parser calls the methods without an underscore."""
 
     name: str
     title: str = ""
@@ -83,7 +83,7 @@ class _Page:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if len(self.places) > _DEEPEST:
-            what = f"{self.name}: more than {_DEEPEST} HTML elements inside each other"
+            what = f"{self.name}: HTML elements are nested more than {_DEEPEST} deep"
             raise InputError(what, "fix the page, or leave it out")
         self._add()
         self._separate(name)
@@ -173,7 +173,7 @@ def html_page(name: str, content: bytes) -> Document:
         content: its bytes; see `decoded`.
 
     Raises:
-        InputError: if lxml is not installed, or more than _DEEPEST elements are inside each other.
+        InputError: if lxml is not installed, or elements are nested more than _DEEPEST deep.
     """
     page = _read(name, content)
     inside = [one for one in page.paragraphs if one.main]

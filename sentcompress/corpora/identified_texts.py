@@ -82,7 +82,7 @@ class IdentifiedTexts:
     """Texts of one file or folder, in order.
 
     Attributes:
-        name: of the file or folder.
+        name: name of the file or folder.
         read: starts reading it: yields (id, text). No two ids are equal.
         named: whether the texts have ids; otherwise they are the row numbers from 0.
         digest: computes the SHA-256 of the content as it is now.

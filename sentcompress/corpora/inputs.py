@@ -175,7 +175,7 @@ def _check_local(
     config: str | None,
     revision: str | None,
 ) -> None:
-    """Raise InputError for options that do nothing if no input, together called `names`, is a data set of the hub."""
+    """Raise InputError for options of hub data sets if no input is one; the error calls the inputs `names`."""
     if given := [flag for flag, value in (("`config`", config), ("`revision`", revision)) if value is not None]:
         raise InputError(f"{listed(given)}: {names} is not a data set of the hub", f"leave out {listed(given)}")
     files: list[Readable] = []

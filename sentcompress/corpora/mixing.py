@@ -21,8 +21,8 @@ class Sample:
     """A random part of the records of an input.
 
     Attributes:
-        words: of the whole input.
-        share: of its words that is taken, 0 to 1.
+        words: number of words in the whole input.
+        share: share of its words that is taken, 0 to 1.
     """
 
     given: Input
@@ -90,7 +90,7 @@ def mixed(inputs: Sequence[Input], words: int, weights: Sequence[float], seed: i
 
 
 def parts(available: Sequence[int], weights: Sequence[float], wanted: int) -> list[float]:
-    """How much is taken of each: `wanted` in all, by weight, no more of any than is available.
+    """How much to take of each: `wanted` in total, in proportion to the weights, but no more than is available.
 
     >>> parts([100, 1000, 1000], [1, 1, 2], 900)
     [100, 266.6666666666667, 533.3333333333334]

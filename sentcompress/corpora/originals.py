@@ -66,7 +66,7 @@ class Texts(Protocol):
 
 @dataclass
 class ReadCounts:
-    """What was read, and what was dropped by reason; `mix` tells how much was taken of each input, if not all."""
+    """What was read, and what was dropped, by reason; `mix` has the share taken of each input, if not all."""
 
     originals: int = 0
     files: int = 0

@@ -26,7 +26,7 @@ class FittingTexts:
 
     Attributes:
         train: texts like those that will be stored.
-        part: of the held-out queries, if they are those of documents; empty if they are sentences.
+        part: part of the held-out queries, if they are from documents; empty if they are sentences.
         others: titles and queries, for the principal axes where `train` has fewer texts than the model has dimensions.
     """
 

@@ -42,13 +42,14 @@ class ReadOptions:
 
     Attributes:
         format: one of FORMATS for all of them; None to tell it from name and content.
-        columns: those with sentences; empty for a known layout.
+        columns: the columns with sentences; empty for a known layout.
         id_column: the column with the ids of documents; None to find it by name.
         documents: whether rows are read as documents, and those with a text of their own are taken from any split.
         joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
         domain: the column with the domain of each row.
-        text_as: what is one document in plain text, one of `document_files.TEXT_UNITS`; None to tell it from the file.
+        text_as: what counts as one document in plain text, one of `document_files.TEXT_UNITS`; None: chosen from the
+            file.
     """
 
     format: str | None = None

@@ -28,7 +28,7 @@ LONG_PASSAGE = 200
 
 
 DOCUMENT = "document"
-# Of the sample that checkpoints are scored on, besides DEV_PASSAGES.
+# Limit in words of the sample that checkpoints are scored on, in addition to DEV_PASSAGES.
 DEV_QUERIES, DEV_WORDS = 300, 120_000
 
 
@@ -50,9 +50,9 @@ class SearchTexts:
     Attributes:
         name: the data set, for scores.
         passages, queries: distinct texts.
-        kinds: of each query: span, keywords, rare, title or log; empty if unknown.
-        documents: of each query: what it was made from; empty if unknown.
-        unit: what these are, documents or sections of them.
+        kinds: the kind of each query: span, keywords, rare, title or log; empty if unknown.
+        documents: the document that each query was made from; empty if unknown.
+        unit: whether `documents` are whole documents or sections.
         complete: whether all distinct passages and queries are in the sample.
     """
 
@@ -66,7 +66,7 @@ class SearchTexts:
 
     @property
     def clusters(self) -> int:
-        """How many things a bootstrap draws from, see `resampled`."""
+        """The number of items that a bootstrap resamples, see `resampled`."""
         return len({*self.documents} - {""}) + self.documents.count("")
 
     @property
@@ -82,12 +82,12 @@ class SearchTexts:
 
 @dataclass(frozen=True)
 class SearchSource:
-    """Where passages and queries are; nothing is read yet.
+    """The files with passages and queries; nothing is read yet.
 
     Attributes:
         name: the data set, for scores.
         inputs: digests by reference, for a request.
-        part: whose queries are read, dev or test; None for all.
+        part: the part of the queries that is read, dev or test; None for all.
         unit: see `SearchTexts`.
     """
 
@@ -136,10 +136,10 @@ class SearchSource:
 
 
 def documents_source(work: WorkDirectory, name: str | None, part: str | None) -> SearchSource:
-    """What an artifact of kind `documents` holds out, by its name or reference; the newest if None.
+    """The held-out texts of an artifact of kind `documents`, by its name or reference; the newest if None.
 
     Args:
-        part: whose queries, dev or test; None for all. What chooses between models takes dev.
+        part: the part of the queries, dev or test; None for all. Choices between models are made on dev.
 
     Raises:
         MissingArtifactError: if there is none.

@@ -68,7 +68,7 @@ class StsPart:
 
     @property
     def place(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return self.hub[0] if self.hub else str(self.files[0])
 
 

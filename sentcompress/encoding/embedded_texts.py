@@ -42,7 +42,7 @@ def embed_texts(
 
     Args:
         source: the source of `embedder`.
-        of_zeros: what zero vectors mean for the evaluation, for the warning if there are any.
+        of_zeros: the effect of zero vectors on the evaluation, for the warning if there are any.
 
     Raises:
         InputError: if a vector has NaN or infinity, or a file of vectors lacks a text.

@@ -1,4 +1,4 @@
-"""What computes or looks up vectors of texts, as evaluations see it."""
+"""The interface through which evaluations compute or look up vectors of texts."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class EmbedderSource:
 
     @property
     def name(self) -> str:
-        """What finds it again."""
+        """The name that finds it again."""
         return self.model.name if self.model else self.reference.removeprefix("file:")
 
     @property
@@ -68,7 +68,7 @@ class EmbedderSource:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What an evaluation records of it, whatever it is used for; the bytes of a model's weights among it."""
+        """The facts that every evaluation records about it, including the bytes of a model's weights."""
         found = {"label": self.label, "reference": self.reference, "digest": self.digest}
         return found if self.model is None else {**found, "weight_bytes": weight_bytes(self.model.source.path)}
 

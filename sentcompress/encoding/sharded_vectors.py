@@ -90,7 +90,7 @@ def spans_of_shard(measured: Sequence[Sequence[Sequence[int]]], shard: Shard) ->
 
 
 def divided(table: SentenceTable, files: Sequence[int], share: Shard) -> tuple[list[Span], list[int]]:
-    """What one rank encodes of some files of a table, and the files that are joined afterwards.
+    """The part of some files of a table that one rank encodes, and the files that are joined afterwards.
 
     Every rank gets the same number of whole files. The windows of the files that remain are divided, each into a file
     of its own, so that a run with another number of ranks can continue with them.

@@ -17,7 +17,7 @@ class Storage:
 
     Attributes:
         store: the number format.
-        dimension: of the vectors, before they are stored.
+        dimension: dimension of the vectors before they are stored.
         quantizer: None for float32 and float16 as the model gives them.
     """
 

@@ -42,7 +42,7 @@ class StoredDocuments:
                 task.advance(len(vectors))
 
     def described(self) -> dict[str, Any]:
-        """What an evaluation records of them."""
+        """The facts that an evaluation records about them."""
         manifest = self._stored.manifest
         return {"store": manifest["store"], "dimension": self.dimension, "label": self.label, **manifest["model"]}
 
@@ -65,7 +65,7 @@ def turned_queries(embedder: Embedder, stored: StoredVectors) -> Embedder:
     wanted = int(stored.manifest["dimension"])
     if embedder.dimension != wanted:
         raise InputError(
-            f"{stored.path} holds vectors of a model of {wanted} dimensions, and the queries have {embedder.dimension}",
+            f"{stored.path} has vectors of a model with {wanted} dimensions, but the queries have {embedder.dimension}",
             "encode the documents with the model of the queries, or with its teacher",
         )
     return MappedEmbedder(embedder, stored.query, stored.dimension)

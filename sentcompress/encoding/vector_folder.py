@@ -43,7 +43,7 @@ class VectorFolder:
     """A folder that is being written; see `writing_folder`.
 
     Attributes:
-        asked: what was asked for, as it is in the manifest.
+        asked: the request, as in the manifest.
         finished: the manifest, if the folder was complete before.
     """
 
@@ -115,7 +115,7 @@ def finished_folder(path: Path, asked: Mapping[str, Any]) -> Mapping[str, Any] |
     """The manifest of a folder that is complete, None if there is none yet.
 
     Args:
-        asked: what was asked for, except how it is computed (`plan`).
+        asked: the request, except how it is computed (`plan`).
 
     Raises:
         UsageError: if it was made by a different request, or is unfinished.

@@ -89,8 +89,8 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
     by_length = {bucket["name"]: bucket["overlap"] for bucket in result["neighbours"]["by_length"]}
     if {"short", "long"} <= by_length.keys() and by_length["short"] - by_length["long"] > LENGTH_DROP:
         cautions.append(
-            f"long sentences lose more: {100 * by_length['long']:.0f}% of neighbours shared, "
-            f"short ones {100 * by_length['short']:.0f}%"
+            f"long sentences lose more: they share {100 * by_length['long']:.0f}% of the neighbours, short ones "
+            f"{100 * by_length['short']:.0f}%"
         )
     usual = next((bucket["shortest"] for bucket in result["neighbours"]["by_length"] if bucket["name"] == "long"), None)
     if usual is not None and result["unit_of_length"] == "tokens" and usual < SHORT_TEXT:
@@ -107,7 +107,7 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
             cautions.append(f"{100 * tokens['unknown_share']:.1f}% of the tokens are unknown to {role['label']}")
     if result["sentences"] < FEW_SENTENCES:
         cautions.append(
-            f"{result['sentences']:,} sentences are few: among more, neighbours are closer, and fewer are shared"
+            f"only {result['sentences']:,} sentences: with more, neighbours are closer together, and fewer are shared"
         )
     if result["seen_in_training"]:
         cautions.append("the student was trained on these sentences; agreement on new ones is lower")

@@ -144,7 +144,7 @@ class Comparison:
         """The main score of exact search for each language and its mean over them. Call `exact` first.
 
         Args:
-            languages: [Q] of each query.
+            languages: [Q] the language of each query.
 
         Returns:
             For each language in alphabetical order, then for MEAN: the number of judged queries, and the score of each

@@ -42,7 +42,7 @@ def protocol(
         task: the task measured.
         threads: threads used by FAISS.
         similarity: cosine or dot.
-        corpus: for question pairs, of which pairs the second questions are the corpus.
+        corpus: for question pairs, the pairs whose second questions are the corpus.
         languages: the number of languages, if the data set names them.
     """
     facts = {

@@ -43,7 +43,7 @@ class GoldRanking:
     """The gold model's results, to be computed once and compared with any number of models.
 
     Attributes:
-        relevant: of each of the Q queries.
+        relevant: the relevant documents of each of the Q queries.
         documents: N.
         k: cut-off of the ranking.
     """

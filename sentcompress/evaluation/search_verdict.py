@@ -42,9 +42,9 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     interval = f" (95% interval over {over}: {between(fidelity.interval, 1)})" if fidelity.interval else ""
     text = (
         f"The search fidelity of {result['model']['label']} to {result['compare']['label']} is {fidelity.value:.1f} "
-        f"out of 100{interval}. Of the other model's ten results for a query, {shared.value / 10:.1f} are among this "
-        f"model's ten on average; the other's first result is among them for {first.value:.0f}% of the queries. As a "
-        "rule of thumb:"
+        f"out of 100{interval}. Of the reference model's ten results for a query, {shared.value / 10:.1f} are among "
+        f"this model's ten on average; the reference model's first result is among them for {first.value:.0f}% of the "
+        "queries. As a rule of thumb:"
     )
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
@@ -61,8 +61,8 @@ def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[st
         kind = "the queries of your log" if worst.part == LOG else f"queries of the kind {worst.part}"
         yield f"{kind} lose most ({worst.value:.1f})"
     if result["queries"] < FEW_QUERIES:
-        yield f"{result['queries']:,} queries are few: see the interval"
+        yield f"only {result['queries']:,} queries: see the interval"
     if result["clusters"] < min(FEW_CLUSTERS, result["queries"]):
-        yield f"the queries are of only {result['protocol']['resampled']}: the interval is somewhat too narrow"
+        yield f"the queries come from only {result['protocol']['resampled']}: the interval is somewhat too narrow"
     if result["passages"] < FEW_PASSAGES:
-        yield f"{result['passages']:,} passages are few: among more, the models share fewer results"
+        yield f"only {result['passages']:,} passages: among more passages, the models share fewer results"

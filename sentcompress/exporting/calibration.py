@@ -38,20 +38,20 @@ def measured_ranges(
 
 
 def best_range(values: Values) -> tuple[float, float]:
-    """The range, which always has zero, that 8 bits store the values in with the smallest squared error."""
+    """The range, which always includes zero, with the smallest squared error of the values in 8 bits."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     tried = [(low * down, high * up) for down in SHRINKINGS for up in SHRINKINGS]
     return min(tried, key=lambda ends: float(np.square(values - in_8_bits(values, *ends)).mean()))
 
 
 def in_8_bits(values: Values, low: float, high: float) -> Values:
-    """The values as 8 bits store them with this range, which has zero."""
+    """The values after rounding to 8 bits in this range, which includes zero."""
     step, zero = scale_of(low, high)
     stored: Values = (np.clip(np.round(values / step) + zero, 0, LEVELS) - zero) * step
     return stored
 
 
 def scale_of(low: float, high: float) -> tuple[float, int]:
-    """The scale and the zero point, from 0 to 255, of 8 bits with this range, which has zero."""
+    """The scale and the zero point, from 0 to 255, of 8 bits in this range, which includes zero."""
     step = max((high - low) / LEVELS, SMALLEST_STEP)
     return step, round(-low / step)

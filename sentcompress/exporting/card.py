@@ -34,7 +34,7 @@ BEFORE_EXPORT = (
     "The model was scored before its export. The section on verification compares the vectors of each file with those "
     "of the model."
 )
-CHOSEN_BY = "This data also chose the checkpoint or the model, so the figure tends to be too high."
+CHOSEN_BY = "The checkpoint or the model was selected on this data, so the figure tends to be too high."
 LONGEST_NOTES = 1 << 20
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sentcompress")
 
@@ -152,7 +152,7 @@ class Card:
     def _chosen_by(self, found: Evaluation) -> bool:
         """Whether the model or its checkpoint was chosen with the data of an evaluation, or by the evaluation itself.
 
-        Of a collection with splits, only dev can have chosen it; of held-out queries, all but those of test.
+        In a collection with splits, only dev can have been used for this; of held-out queries, all parts but test.
         """
         inputs = [one for made in self.lineage if made.manifest["kind"] == "students" for one in made.inputs.items()]
         if found.artifact.digest in {digest for _, digest in inputs}:

@@ -17,7 +17,7 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
     """How to encode with the exported folder: with sentence-transformers, and with its graphs if it has any.
 
     Args:
-        facts: of the export.
+        facts: the facts of the export.
     """
     yield "## Use"
     yield "\n".join(
@@ -88,10 +88,9 @@ def router_usage(facts: Mapping[str, Any]) -> Iterator[str]:
     documents = markdown(str(found["documents"]))
     yield "## Search vectors of the teacher"
     yield (
-        f"The vectors of this model can be compared with those of {documents}: an index that {documents} filled "
-        "stays valid, and only queries change model. In an application that encodes nothing but queries, use this "
-        f"folder as above. `{FOLDER}/` holds both models as a Router of sentence-transformers, for an application "
-        "that also adds documents:"
+        f"The vectors of this model can be compared with those of {documents}: its queries can search an index with "
+        f"vectors of {documents}. In an application that only encodes queries, use this folder as above. `{FOLDER}/` "
+        "holds both models as a Router of sentence-transformers, for an application that also adds documents:"
     )
     yield "\n".join(
         [

@@ -1,4 +1,4 @@
-"""What is removed from an ONNX graph, or computed in advance, before it is written."""
+"""Simplifies an ONNX graph before it is written: nodes are removed, or computed in advance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fold_transposed_weights(model: Any) -> None:
 
 
 def fix_token_types(model: Any) -> None:
-    """Look up the row of the token type once, in place of a row for each token, all of which are the same.
+    """Look up the row of the token type once instead of once per token, because all these rows are the same.
 
     The exporter looks up the types of all tokens in a constant, by nodes that depend on the length of the text.
     """
@@ -95,7 +95,7 @@ def _constant_shape(before: list[int | str], after: list[int | str]) -> list[int
 
 
 def drop_zero_points(model: Any) -> None:
-    """Remove the zero points of int8 weights, which are zero, from matrix products; this is what none means, too.
+    """Remove the zero points of int8 weights from matrix products; they are zero, which is also the default.
 
     onnxruntime otherwise takes them for zero points that differ by column, which takes a little more time.
     """

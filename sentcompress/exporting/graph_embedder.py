@@ -124,7 +124,7 @@ class GraphSource(EmbedderSource):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What an evaluation records of it: the model's facts, the runtime and the bytes of the graph."""
+        """The facts that an evaluation records: those of the model, the runtime and the bytes of the graph."""
         return {**super().described, "runtime": self.graph.runtime, "graph_bytes": self.graph.path.stat().st_size}
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:

@@ -52,7 +52,7 @@ def products_of(graph: Any) -> Iterator[Product]:
 
 
 def tables_of(graph: Any) -> set[str]:
-    """The names of what rows are looked up in, such as the token table."""
+    """The names of the lookup tables, such as the token table."""
     return {node.input[0] for node in graph.node if node.op_type == TABLE}
 
 

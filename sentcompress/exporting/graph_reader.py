@@ -190,7 +190,7 @@ def _read_tokenizer(path: Path, max_length: int, side: str) -> Tokenizer:
 
 
 def _truncation_side(path: Path) -> str:
-    """Where long texts are cut, as transformers reads it: tokenizer.json need not say so."""
+    """The side on which long texts are cut, as transformers reads it, because tokenizer.json may lack it."""
     settings = read_json(path)
     side = settings.get("truncation_side", "right") if isinstance(settings, dict) else None
     if side not in ("left", "right"):

@@ -1,4 +1,4 @@
-"""Factors of outliers in the result of attention, which take no operator: its values are divided by them instead."""
+"""Folds the outlier factors of attention outputs into the attention values, so that they need no operator."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DIVIDED = "_divided"
 
 
 def fold_divisors(model: Any) -> None:
-    """Divide the values of attention in place of its result, in a dynamically quantised graph, in place.
+    """Divide attention values instead of attention outputs; changes a dynamically quantised graph in place.
 
-    `scale_outliers` divides activations by a factor for each channel. The result of attention is a weighted mean of
-    values, and the scales and the bias of values are constants, so that dividing them takes no operator.
+    `scale_outliers` divides activations by a factor for each channel. An attention output is a weighted mean of values,
+    whose scales and bias are constants, so dividing these constants needs no operator.
     """
     graph = model.graph
     maker, user, constants = made_by(graph), used_by(graph), constants_of(graph)

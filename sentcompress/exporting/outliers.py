@@ -2,9 +2,9 @@
 
 An int8 graph quantises each activation in 255 steps from its smallest to its largest value. In BERT and its relatives,
 one or two channels of the first token are several times as large as everything else, so that all other values get few
-steps. A channel that is scaled down and up again, by weights that are constants, leaves the product the same (Xiao et
-al. 2023, SmoothQuant, https://arxiv.org/abs/2211.10438). Of a few channels only, because larger weights are quantised
-in larger steps: docs/decisions/0014-int8-graphs.md.
+steps. Scaling a channel down and its weights, which are constants, up does not change the product (Xiao et al. 2023,
+SmoothQuant, https://arxiv.org/abs/2211.10438). Only a few channels are scaled, because larger weights are quantised in
+larger steps: docs/decisions/0014-int8-graphs.md.
 """
 
 from __future__ import annotations

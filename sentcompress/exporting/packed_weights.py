@@ -1,9 +1,10 @@
 """An int8 graph whose weights are stored in 4 bits, and unpacked to int8 when a runtime opens the graph.
 
-A graph's int8 weights are constants. Here, each of them is computed from codes, two in a byte, by standard operators of
-constants only, which onnxruntime computes once, as it opens the graph. So the file is smaller, and the graph is as fast
-as with int8 weights; opening it takes some tenths of a second longer. Operators that multiply 4-bit weights as they are
-(MatMulNBits) are no standard, and are not in every runtime (docs/decisions/0014-int8-graphs.md).
+A graph's int8 weights are constants. Here, each of them is computed from codes, two per byte, by standard operators
+whose inputs are constants. onnxruntime runs these operators once, when it opens the graph. The file is therefore
+smaller, and the graph is as fast as with int8 weights; opening it takes some tenths of a second longer. Operators that
+multiply 4-bit weights without unpacking (MatMulNBits) are not standard, and not every runtime has them
+(docs/decisions/0014-int8-graphs.md).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def verify_router(
     """Route -> agreement of `encode_query` or `encode_document` with the vectors of its encoder and prompt.
 
     Args:
-        texts: those to compare, for each route.
+        texts: the texts to compare, for each route.
 
     Raises:
         SentcompressError: if a route fails verification.

@@ -29,7 +29,7 @@ SHOWN = (
     *("protocol", "prefixes"),
 )
 CHOSEN = (
-    "If these queries also chose the format (`fit-quantizer` with `--store auto`) or the model (`compress`), the "
+    "If the format (`fit-quantizer` with `--store auto`) or the model (`compress`) was chosen with these queries, the "
     "figures of this section tend to be too high."
 )
 # How the values of a format become codes, and codes values; both are the bodies of functions.
@@ -74,13 +74,13 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs of the section.
 
     Args:
-        facts: of the quantizer's artifact.
+        facts: the facts of the quantizer's artifact.
     """
     yield "## Stored vectors"
     yield (
-        f"`vectors/` says how to store this model's vectors in {counted(facts['bytes'], 'byte')} each "
+        f"`vectors/` has a quantizer that stores this model's vectors in {counted(facts['bytes'], 'byte')} each "
         f"({facts['format']}, {facts['dimension']} of {facts['model_dimension']} dimensions). Search fidelity: "
-        f"{figure(facts['fidelity'], '.1f')}, where the model's own float32 vectors reach "
+        f"{figure(facts['fidelity'], '.1f')}; with the model's own float32 vectors: "
         f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))}). {CHOSEN}"
     )
     yield (

@@ -54,11 +54,11 @@ class Contender:
     def pick_batch(self, texts: Sequence[str], task: Task, rounds: int, seconds: float = math.inf) -> float:
         """Set the batch size that is fastest in a short trial on the texts; returns its seconds per text.
 
-        Of several rounds, the shortest time counts: with one, noise would decide where the texts are few.
+        The shortest time of several rounds counts, because noise would decide with one round and few texts.
 
         Args:
-            rounds: at most.
-            seconds: no round but the first begins that would end later.
+            rounds: maximum number of rounds.
+            seconds: time limit; after the first round, none begins that would end later.
         """
         runs = {str(tokens): partial(self._encode, texts, tokens, task) for tokens in BATCH_TOKENS}
         tried = alternate(runs, rounds, time.perf_counter() + seconds)

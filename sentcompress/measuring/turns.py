@@ -12,14 +12,14 @@ from sentcompress.evaluation.timing import alternate
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender
 from sentcompress.progress import Task
 
-# Sentences for choosing the batch size, and rounds; with a limit of time, the most rounds.
+# Number of sentences and rounds for choosing the batch size; with a time limit, the most rounds.
 TRIAL, TRIALS, MOST_TRIALS = 256, 2, 5
 # Sentences for warming up before they are timed one at a time.
 WARM_UP = 20
-# With a limit, the sentences that show how fast the models are, the fewest to time in batches, and one at a time.
+# With a time limit: sentences that measure the speed first, and the fewest to time in batches and one at a time.
 FIRST, LEAST, LEAST_SINGLE = 8, 32, 8
-# With a limit, texts can be so few that a fast model encodes them in less time than the machine's noise: it encodes
-# them again until about so many seconds have passed.
+# With a time limit, there can be too few texts to time a fast model reliably: it then encodes them repeatedly for about
+# this many seconds.
 STEADY = 0.3
 # Shares of the limit: to choose batch sizes, and to time sentences one at a time.
 CHOOSING, SINGLY = 0.25, 0.25
@@ -27,7 +27,7 @@ CHOOSING, SINGLY = 0.25, 0.25
 
 @dataclass(frozen=True)
 class Extent:
-    """How much was timed.
+    """The number of sentences and rounds that were timed.
 
     Attributes:
         batched: sentences encoded in batches in each of `rounds`.
@@ -51,8 +51,8 @@ def take_turns(
     """Time all contenders, alternating in every round: `texts` in batches, then each text of `single` by itself.
 
     Args:
-        seconds: about how long it may take: fewer texts are then timed, and fewer rounds where these take longer than
-            the first ones showed. All contenders encode the same texts all the same.
+        seconds: approximate time limit. To meet it, fewer texts are timed, and fewer rounds if they take longer than
+            expected. All contenders still encode the same texts.
     """
     if seconds is None:
         for contender in contenders:
@@ -112,7 +112,7 @@ def _steady_passes(contender: Contender, texts: Sequence[str], task: Task) -> in
 
 
 def _fitting(ends: float, each: float) -> int:
-    """How many can be done until `ends` if each takes so many seconds."""
+    """The number of items that can be done until `ends` at this many seconds each."""
     return max(0, int((ends - time.perf_counter()) / max(each, 1e-9)))
 
 

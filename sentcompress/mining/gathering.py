@@ -44,7 +44,7 @@ _BATCH = 20_000
 
 @dataclass(frozen=True)
 class Gathered:
-    """What to mine from.
+    """The input of mining.
 
     Attributes:
         queries: distinct texts.

@@ -60,7 +60,7 @@ class Chosen:
     """The negatives of a pair, possibly fewer than requested.
 
     Attributes:
-        rows, scores: those of the negatives, best first.
+        rows, scores: rows and scores of the negatives, best first.
         considered: the number of candidates considered.
         suspected: candidates that may be unlabelled positives, skipped by rank or by score.
         dropped: how many of them were dropped by score.
@@ -84,7 +84,7 @@ def choose(
     """The negatives of one pair.
 
     Args:
-        candidates, scores: [k] what the search found, best first; a row of -1 is no result.
+        candidates, scores: [k] rows and scores of the search results, best first; a row of -1 is no result.
         answers: [m] rows that cannot be negatives: all texts that answer the query, and the query's own text.
         positive_score: the score of this pair's positive.
         rules: how to choose.
@@ -169,7 +169,7 @@ class Miner:
             pairs: [P, 2] number of the query and row of the positive, with all answers to each query.
             own: [Q] the row with the query's own text, or -1.
             task: counts queries.
-            chunks: those to mine, each of QUERIES queries; None: all.
+            chunks: numbers of the chunks to mine, each of QUERIES queries; None: all.
 
         Returns:
             [n, 2] the pairs with negatives, by query; and [n, count] rows of their negatives.

@@ -24,7 +24,7 @@ class Origin:
     """A source of queries and positives that was found but not read yet.
 
     Attributes:
-        name: for the record, and as the origin of the queries.
+        name: its name in the record, and the origin of the queries.
         inputs: reference -> digest, for the request.
         gather: reads it. Raises InputError if it cannot be read.
         warning: shown before it is read.

@@ -60,7 +60,7 @@ def facts_of(
     """What the manifest says; warns of dropped and padded pairs.
 
     Args:
-        rows: of the table.
+        rows: number of rows of the table.
         described: model, mined_from and negatives per pair.
     """
     count = described["negatives"]

@@ -34,7 +34,7 @@ def write_mined(mined: Mined, gathered: Gathered, corpus: SentenceTable, origin:
     """Write the table, queries first and then the other texts in the order of the corpus, and the triplets.
 
     Args:
-        mined: what was mined from `gathered`.
+        mined: the pairs and negatives that were mined from `gathered`.
         corpus: all texts that were searched; only those in a triplet are written.
         origin: the origin of the queries.
         write: opens a file of the artifact by name.

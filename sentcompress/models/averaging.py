@@ -65,7 +65,7 @@ def check_same_make(one: Encoder, other: Encoder, name: str, other_name: str) ->
         if ours[what] != theirs[what]:
             raise InputError(
                 f"{name} and {other_name} differ in their {what}",
-                "only models that differ in nothing but their weights can be averaged",
+                "models can be averaged only if they differ in nothing except their weights",
             )
 
 

@@ -34,7 +34,7 @@ class NamedModel:
         label: the name to show.
         reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
             `model:<place>`.
-        digest: what the request records for that reference.
+        digest: the digest that the request records for this reference.
         place: what finds the files from any folder: `students/<name>` or `exports/<name>` of the work directory, which
             can be moved; else what `sources.locate` takes: `embedded`, a published student, an absolute path or a hub
             name.
@@ -97,14 +97,15 @@ def find_model(
     Args:
         revision: of a hub model.
         trust_remote_code: whether the user allows the model to run its own code, by an option of this command.
-        besides: a command whose own students None passes over, so that the command run a second time starts where it
-            started the first time.
+        besides: a command whose own students do not count as the newest, so that a second run of it starts from the
+            same model as the first.
         layers: whether `teacher:K` could have been given too, for the hint of the error.
 
     Raises:
         MissingArtifactError: if the newest student is asked for and there is none.
         FetchError: if it is a hub model and cannot be fetched.
-        InputError: if no model is called so, it cannot be read, or wants to run its own code and is not trusted.
+        InputError: if there is no model of that name, it cannot be read, or wants to run its own code and is not
+            trusted.
     """
     if name is None:
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
@@ -135,16 +136,17 @@ def _newest_student(work: WorkDirectory, besides: str | None) -> Artifact:
         if student.manifest["command"] != besides:
             return student
     raise MissingArtifactError(
-        f"{besides} made all students of {work.path} itself", f"name one: `model` {newest.name} or `model` teacher"
+        f"all students in {work.path} were made by {besides} itself",
+        f"name one: `model` {newest.name} or `model` teacher",
     )
 
 
 class FoundByName(Protocol):
-    """What was found by a name."""
+    """Something that was found by a name, such as a model."""
 
     @property
     def name(self) -> str:
-        """What finds it again."""
+        """The name that finds it again."""
 
 
 def typed_name(name: str | None, found: FoundByName) -> str:

@@ -141,6 +141,6 @@ def _refitted(writes: nn.Linear, activity: Activity, size: int) -> tuple[Tensor,
 
 
 def _inverse(covariance: Tensor, ridge: Tensor) -> Tensor:
-    """Of a covariance [n, n] with a ridge term."""
+    """The inverse of a covariance [n, n] with a ridge term."""
     ones = torch.eye(len(covariance), dtype=covariance.dtype)
     return torch.cholesky_inverse(torch.linalg.cholesky(covariance + ridge * ones))

@@ -23,7 +23,7 @@ SMALLEST_SCALE = 1e-7
 # Added to the moments' diagonal, as a share of its mean. GPTQ adds 0.01; with more, a sample of other text than will be
 # encoded helps, too (docs/decisions/0014-int8-graphs.md).
 DAMPING = 0.2
-# Texts of a sample that weights are fitted to; search fidelity is the same with 64 of law's and with 400.
+# Number of texts that weights are fitted to; search fidelity is the same with 64 and with 400 texts of law.
 FITTED_TO = 128
 
 
@@ -77,12 +77,12 @@ class _Levels(NamedTuple):
 
 @torch.no_grad()
 def fitted(weight: Tensor, moments: Tensor) -> Tensor:
-    """Weights whose nearest codes lose less of the products of a matrix with inputs like those of a sample.
+    """Fit weights to a sample, so that rounding them loses less of the products with inputs like those of the sample.
 
     Columns are rounded one after the other, and the ones that are left make up for the error: GPTQ (Frantar et al.
-    2022, https://arxiv.org/abs/2210.17323), with the range of a block taken when its first column is reached. A column
-    is returned as it is when its turn comes, before it is rounded: training goes on from there better than from the
-    rounded weights (docs/decisions/0014-int8-graphs.md).
+    2022, https://arxiv.org/abs/2210.17323), with the range of a block taken when its first column is reached. Each
+    column is returned as it is just before it is rounded, because this is a better start for training than the rounded
+    weights (docs/decisions/0014-int8-graphs.md).
 
     Args:
         weight: [R, C].
@@ -92,7 +92,7 @@ def fitted(weight: Tensor, moments: Tensor) -> Tensor:
         [R, C] float32; if `weight` is rounded already, the same codes as before.
     """
     left = weight.detach().float().clone()
-    if not 0 < float(moments.diagonal().mean()) < math.inf:  # all inputs are zero, or some are no numbers
+    if not 0 < float(moments.diagonal().mean()) < math.inf:  # all inputs are zero, or some are NaN or infinite
         return left
     spread = _spread(moments).to(weight.device)
     found = torch.empty_like(left)
@@ -153,7 +153,7 @@ class RoundedWeights:
         """Replace weights by fitted ones, in place; those without inputs stay as they are.
 
         Args:
-            inputs: those of `layers` on a sample.
+            inputs: the inputs of `layers` on a sample.
         """
         for layer, count, products in zip(inputs.layers, inputs.counts, inputs.products, strict=True):
             if count:

@@ -1,4 +1,4 @@
-"""What linear layers are given, summed over the tokens of a sample."""
+"""Sums over the inputs of linear layers, for the tokens of a sample."""
 
 from __future__ import annotations
 

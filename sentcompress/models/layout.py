@@ -100,7 +100,7 @@ def check_poolable(source: ModelSource, pooling: str) -> None:
     """Raise InputError if a pooling is asked for, not `auto`, of a model that says itself how it is pooled."""
     if pooling != "auto" and has_modules(source):
         raise InputError(
-            f"`pooling` {pooling}: {source.label} has modules of its own ({MODULES}), which say how it is pooled",
+            f"`pooling` {pooling}: {source.label} has modules of its own ({MODULES}), which define its pooling",
             "use `pooling` auto, or start from a checkpoint without them",
         )
 

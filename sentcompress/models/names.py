@@ -54,7 +54,7 @@ class Meaning:
 
     Attributes:
         kind: `artifact`, `teacher` (of the newest vectors), `student` (the newest), or `source`.
-        name: of an artifact its reference, such as `students/small`; of a source what `sources.locate` takes:
+        name: for an artifact, its reference, such as `students/small`; for a source, the argument of `sources.locate`:
             `embedded`, a published student, a path or the name of a hub model.
     """
 

@@ -71,17 +71,17 @@ class Shape:
 
 
 def told_sizes(values: Mapping[str, Any]) -> list[str]:
-    """The sizes that make a student smaller, in words; of values by name, those that are there and not None."""
+    """The sizes of a smaller student, in words; of the values by name, those that are present and not None."""
     return [words.format(values[name]) for name, words in _SIZES_IN_WORDS.items() if values.get(name) is not None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a model as its configuration tells it; 0 where it does not.
+    """The size of a model according to its configuration; 0 for a value that the configuration lacks.
 
     Attributes:
         parameters: weights of the layers and of the token table, without positions, norms and biases (1% of BERT-base).
-        width: of the hidden states.
+        width: width of the hidden states.
     """
 
     parameters: int = 0

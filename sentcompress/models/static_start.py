@@ -41,7 +41,7 @@ def static_student(
     Args:
         teacher: on the device that it is to run on; the student is made on the CPU.
         counts: [V] occurrences of each token in the training text.
-        sample: texts in which the teacher is watched; if there are none, it runs each token alone.
+        sample: texts in which the teacher's token states are measured; if there are none, it encodes each token alone.
         token_dim: e, the width of the table, if it is narrower: the truncated SVD of the table, and a Dense layer that
             maps the mean to the teacher's width.
 

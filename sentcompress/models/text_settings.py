@@ -83,7 +83,7 @@ class TextSettings:
         prompt: precedes every text.
         prompts: by name, those that sentence-transformers puts before a text if they are asked for, as `encode_query`
             does. They are only kept for the folders that are written.
-        similarity: of sentence-transformers, for vectors that are not normalised; only kept, too.
+        similarity: sentence-transformers' similarity function, for vectors that are not normalised; also only kept.
         pools_prompt: whether the tokens of a prompt are pooled.
     """
 
@@ -95,7 +95,7 @@ class TextSettings:
     pools_prompt: bool = True
 
     def trained(self) -> TextSettings:
-        """Those of a model that was trained with them: no named prompt was before its texts."""
+        """The settings of a model trained with these: without named prompts, which were not used in its training."""
         return replace(self, prompts={}, similarity=COSINE, pools_prompt=True)
 
     def prompts_document(self, *, similarity: str) -> dict[str, Any]:

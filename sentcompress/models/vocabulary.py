@@ -22,7 +22,7 @@ from sentcompress.progress import Task
 from sentcompress.published import FOLDER
 
 CONTINUED = "##"
-# Tokens that the corpus has less often make room for frequent tokens of English, those of this student.
+# Tokens that occur less often in the corpus are replaced by frequent tokens of English, those of this student.
 FREQUENT = 3
 OF_ENGLISH = "general-2m"
 

@@ -1,4 +1,4 @@
-"""How an int8 graph stores its weights: in int8, or in int4, from which a runtime unpacks them when it opens the graph.
+"""The weight formats of an int8 graph: int8, or int4, which a runtime unpacks to int8 when it opens the graph.
 
 Without torch, so that sizes can be computed without it; `int4` rounds weights.
 """

@@ -58,7 +58,7 @@ def cut(sections: Sequence[Section], words: int) -> list[Passage]:
 
 
 def cut_document(document: Document, words: int) -> tuple[list[Passage], str]:
-    """The passages of a document, and its title; one that is a title only is a text all the same, without a title."""
+    """The passages and the title of a document; if it has only a title, this becomes a passage without a title."""
     if passages := cut(document.sections, words):
         return passages, document.title
     return cut((Section("", document.title),), words), ""

@@ -20,7 +20,7 @@ class DocumentFrequencies:
     """Document frequencies of words, counted by a hash of each word (16 MiB).
 
     Args:
-        counts: [SLOTS] those of an earlier count.
+        counts: [SLOTS] the result of an earlier count.
         documents: the number of documents counted.
     """
 

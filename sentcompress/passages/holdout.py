@@ -1,4 +1,4 @@
-"""Which documents are held out, and which training passages are searched beside them: decided by hashes of the texts.
+"""Selects the held-out documents, and the training passages that are searched with them, by hashes of the texts.
 
 Two hashes are kept of each document and each passage, 16 bytes: its likeness, by which repeated ones are found, and its
 mark, by which documents and passages are drawn.
@@ -32,16 +32,16 @@ class Choice:
     """What is held out.
 
     Attributes:
-        first: [units] whether a unit is the first of those that are alike; the others are dropped.
+        first: [units] whether a unit is the first with its likeness; the others are dropped.
         held: [units] whether it is held out.
-        dev: [units] whether it is held out and its queries belong to the part dev, as those of every other held-out
-            unit do by the order of the hashes; the queries of the others belong to the part test.
+        dev: [units] whether it is held out and its queries belong to dev. These are every second held-out unit in the
+            order of the hashes; the queries of the others belong to test.
         repeated_ids: [units] whether another unit has the same id, or would have it once ids are told apart by `~` and
             a number.
         held_passages: the likenesses of the passages of held-out units.
         sampled: the likenesses of the training passages that belong to the held-out collection.
         distinct_passages: the number of passages with different likenesses.
-        largest: the share of the passages that the unit with the most of them has.
+        largest: the largest share of the passages that belongs to one unit.
     """
 
     first: npt.NDArray[np.bool_]
@@ -62,10 +62,10 @@ class Choice:
 def choose(units: Iterable[Unit], share: float | None, corpus: int, seed: int) -> Choice:
     """Choose the held-out units, and training passages that fill their collection up to `corpus` passages.
 
-    Units that are alike are one. A training passage that is like a held-out one is not taken.
+    Units with the same likeness count as one. A training passage with the likeness of a held-out one is left out.
 
     Args:
-        share: of the distinct units; None for the default.
+        share: share of the distinct units to hold out; None for the default.
     """
     ids, stems, counts = array("Q"), array("Q"), array("q")
     whole, passages = Drawing(), Drawing()

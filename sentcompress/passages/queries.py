@@ -1,4 +1,4 @@
-"""Queries that nobody wrote, made from the text of a passage."""
+"""Makes queries from the text of a passage."""
 
 from __future__ import annotations
 

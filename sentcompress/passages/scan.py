@@ -56,7 +56,7 @@ class ScanCounts:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is held out as a whole: a document, or a section of one."""
+    """The unit that is held out as a whole: a document, or a section of one."""
 
     id: str
     title: str

@@ -34,7 +34,7 @@ class Collection:
 
     Attributes:
         name: its absolute path, or the reference of its artifact.
-        reference, digest: of its file or artifact, an input of the request of an index.
+        reference, digest: reference and digest of its file or artifact, an input of the request of an index.
         unread: the files of a folder that are not read, in words; empty if there are none.
         whole: whether long texts are not cut into passages, but could be.
     """

@@ -46,7 +46,7 @@ class WrittenCounts:
     """The number of texts by kind.
 
     Attributes:
-        held_out_queries: of each part.
+        held_out_queries: number of held-out queries of each part.
         corpus: the passages of the held-out collection.
     """
 
@@ -63,7 +63,7 @@ class WrittenCounts:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What the files are made from.
+    """The inputs of the files.
 
     Attributes:
         units: reads all units again, in order.

@@ -109,8 +109,8 @@ def _refuse_few_segments(plan: StoragePlan, vector_bytes: int) -> None:
 def turn_of(vectors: Values) -> Quantizer:
     """A quantizer that only rotates to the principal axes of the vectors [N, D]: all dimensions, as float32.
 
-    The mean is left out: to subtract it would change the cosines. It is always in the span of all axes, and where
-    dimensions are cut, the axes of the centred vectors keep more of a ranking than those of the vectors themselves.
+    The mean is not subtracted, because this would change the cosines; it is always in the span of all axes. If
+    dimensions are cut, the axes of the centred vectors preserve rankings better than those of the vectors themselves.
 
     Raises:
         InputError: if all vectors are equal, or one contains NaN or infinity.

@@ -27,7 +27,7 @@ class Codec(ABC):
 
     Attributes:
         name: the format's name.
-        bits: of a dimension; 0 if a code stands for several dimensions.
+        bits: number of bits per dimension; 0 if a code stands for several dimensions.
     """
 
     name: ClassVar[str]

@@ -202,11 +202,11 @@ def _check_document(document: Any) -> None:
         if not isinstance(document, dict) or type(document.get(name)) is not kind:
             raise ValueError(f"{DOCUMENT} has no valid {name}")
     if document["version"] != VERSION:
-        raise ValueError(f"{DOCUMENT} is of version {document['version']}, and this is a reader of version {VERSION}")
+        raise ValueError(f"{DOCUMENT} has version {document['version']}, but only version {VERSION} can be read")
     if document["format"] not in CODECS:
         raise ValueError(f"{document['format']!r} is not one of {', '.join(CODECS)}")
     if document["similarity"] != SIMILARITY:
-        raise ValueError(f"vectors are compared by {document['similarity']!r}, and this is a reader for {SIMILARITY}")
+        raise ValueError(f"vectors are compared by {document['similarity']!r}, but only {SIMILARITY} is supported")
 
 
 def _made(document: dict[str, Any], tensors: dict[str, Values]) -> Quantizer:

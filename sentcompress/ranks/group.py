@@ -127,7 +127,7 @@ def joined(params: Options, request: Request | None, device: torch.device, repor
 
     Args:
         params: the options, which have to be the same on all ranks.
-        request: for the artifact that they make, whose inputs have to be the same too.
+        request: the request of the artifact that they make, whose inputs have to be the same, too.
         device: the device of this rank.
 
     Raises:

@@ -78,8 +78,8 @@ class Recipe:
         rows: the published figures to compare with.
         inputs: the inputs that the user provides.
         stages: in the order in which they run.
-        values: what fills the placeholders that are no inputs; a value can contain others.
-        variants: by name; a recipe that has some runs only as one of them.
+        values: values of the placeholders that are not inputs; a value can contain others.
+        variants: the variants by name; if there are any, the recipe runs only as one of them.
         variant: the name of the variant that it is.
     """
 

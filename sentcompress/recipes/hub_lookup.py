@@ -1,4 +1,4 @@
-"""Whether models and data sets are in the hub's cache, or on a hub that can be reached. Nothing is downloaded."""
+"""Checks whether models and data sets are in the hub's cache, or on a reachable hub. Nothing is downloaded."""
 
 from __future__ import annotations
 

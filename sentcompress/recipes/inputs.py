@@ -1,4 +1,4 @@
-"""What the user adds to a recipe: the inputs for its placeholders, and overrides of its options."""
+"""The user's additions to a recipe: inputs for its placeholders, and overrides of its options."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
         ("documents", row.documents, facts.get("documents")),
     ):
         if paper is not None and had != paper:
-            return f"{had:,} {key}, in the paper {paper:,}"
+            return f"{had:,} {key}; the paper has {paper:,}"
     return ""
 
 
@@ -157,5 +157,5 @@ def _other_pairs(row: Row, evaluation: Evaluation, role: str) -> str:
     for score in select(evaluation.scores, SPEARMAN, role=role):
         official = OFFICIAL_PAIRS.get(score.data)
         if row.figure.data in (MEAN, score.data) and official and score.count not in (None, official):
-            return f"{score.data} has {score.count:,} pairs, in the papers {official:,}"
+            return f"{score.data} has {score.count:,} pairs; the papers have {official:,}"
     return ""

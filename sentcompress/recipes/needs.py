@@ -1,8 +1,7 @@
-"""What the steps of a plan need from this machine and from the hub, looked at before the first one runs.
+"""Checks what the steps of a plan need from this machine and from the hub, before the first one runs.
 
-A step that would fail for want of a package, WordNet, a translator, a model or a data set is reported here, so that
-nothing runs for hours before that; so is a dev file or a collection that cannot be used. Nothing is replaced by
-something else that is at hand.
+A missing package, WordNet, translator, model or data set is reported here, so that no step runs for hours before
+another one fails; so is a dev file or a collection that cannot be used. Nothing missing is replaced by an alternative.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Need:
 
 
 def missing(plan: Plan, exists: Callable[[str, str], bool], chosen: Container[int]) -> list[Need]:
-    """What the steps need and is missing, each thing once, at the first step that needs it.
+    """The missing requirements, each once, at the first step that needs it.
 
     Args:
         exists: whether the work directory has an artifact of that kind and name.

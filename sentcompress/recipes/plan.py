@@ -62,7 +62,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user adds to the recipe: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`.
+    """The user's additions to the recipe: `name=value` of `--input`, `STAGE.OPTION=VALUE` of `--set`.
 
     With `exact`, inputs other than those that the recipe names by digest are errors.
     """

@@ -117,7 +117,7 @@ def _faults_of_models(stages: Sequence[Stage], known: Known) -> list[str]:
 
 
 def _faults_of_defaults(stage: Stage, before: Sequence[Stage], known: Known) -> Iterator[str]:
-    """Errors for what a stage leaves out and no earlier stage makes: the newest of a work directory may be any."""
+    """Errors for omitted artifacts that no earlier stage makes: the newest in the work directory could be any."""
     made = {known.makes(earlier.command) for earlier in before}
     keys = known.keys(stage.command)
     for kind in known.commands[stage.command].needs if stage.command in known.commands else ():

@@ -111,7 +111,7 @@ def read_rows(tables: Any, where: str, faults: list[str]) -> tuple[Row, ...]:
     """The rows in a list of tables; errors go to `faults`, and begin with `where`.
 
     Args:
-        tables: what the document has under `row`.
+        tables: the value of `row` in the document.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         faults.append(f"{where}row must be a list of tables: [[row]] or [[variant.row]]")

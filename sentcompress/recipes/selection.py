@@ -21,7 +21,7 @@ OFF = "none"
 
 @dataclass(frozen=True)
 class StageSelection:
-    """What the user asks for: stages by number, by command, or by the name of their result.
+    """The stages that the user asks for: by number, by command, or by the name of their result.
 
     Attributes:
         only: these stages; a command stands for all its stages.

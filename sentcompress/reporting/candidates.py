@@ -28,15 +28,15 @@ class Tried:
     """A model whose search fidelity was measured.
 
     Attributes:
-        name: of the model.
-        made: the command that made it; empty for one that was there before.
-        how: the same in words.
-        shape: what the first training of its line started from.
-        bytes: of its int8 graph; where it was not exported, that of the published student that it was trained from, or
-            computed from its configuration.
+        name: the name of the model.
+        made: the command that made it; empty for a model that existed before.
+        how: how it was made, in words.
+        shape: the model that the first training in its lineage started from.
+        bytes: size of its int8 graph. If it was not exported, the size is that of the published student that it was
+            trained from, or is computed from its configuration.
         before: dev score before its training.
         score: search fidelity.
-        faster: how many times as fast as the teacher its shape was measured to be; None if it was not.
+        faster: measured speed of its shape relative to the teacher; None if it was not measured.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _computed_bytes(model: Mapping[str, Any], maker: Artifact | None, weight_for
     """The size of a model's int8 graph, from its configuration; of a model without one, that of its weights.
 
     Args:
-        model: what the evaluation recorded of it.
+        model: the facts that the evaluation recorded about it.
         maker: its artifact; None if the compression did not make it.
     """
     try:

@@ -25,10 +25,10 @@ class Compression:
     """A finished compression.
 
     Attributes:
-        name: of all its results.
+        name: the name of all its results.
         stages: the tables of its plan.
         results: the artifact of each stage, in the same order; None where it is missing or outdated.
-        achieved: what came out.
+        achieved: the result in figures.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Compression:
     achieved: Achieved
 
     def made_by(self, *commands: str) -> list[tuple[Stage, Artifact]]:
-        """The stages of these commands whose result is there, in the order of the plan."""
+        """The stages of these commands that have a result, in the order of the plan."""
         pairs = zip(self.stages, self.results, strict=True)
         return [(stage, found) for stage, found in pairs if stage["command"] in commands and found]
 
@@ -60,12 +60,12 @@ class Compression:
 
     @property
     def ends(self) -> frozenset[str]:
-        """References of the model that it ended in: the export and the student of its name."""
+        """References of the final model: the export and the student of its name."""
         return frozenset((self.export, f"students/{self.name}"))
 
     @property
     def export(self) -> str:
-        """The reference of the model that it ended in."""
+        """The reference of the final model."""
         made = self.last("export")
         assert made is not None
         return made.reference
@@ -79,7 +79,7 @@ def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list
     """The finished compressions, in the order of their exports.
 
     Args:
-        evaluations: those that measured models as they are now; others do not count.
+        evaluations: evaluations of models in their current state; others are ignored.
     """
     current = {evaluation.artifact.reference: evaluation.artifact for evaluation in evaluations}
     found = [one for path in sorted((work.path / PLANS).glob("*.toml")) for one in _read(path, work, current)]

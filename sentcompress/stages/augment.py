@@ -135,8 +135,8 @@ def _for_length(
     if words <= DOCUMENT_WORDS:
         return augmentations, skipped
     reporter.note(
-        f"half of the words are in texts of {words} words or more: documents, of which no copies are made; `wordnet` 1 "
-        "and `back_translate` 1 make copies"
+        f"half of the words are in texts of {words} words or more, so the texts count as documents, and no copies are "
+        "made; `wordnet` 1 and `back_translate` 1 make copies"
     )
     if words > WORDS_READ:
         reporter.note("most models read about 180 words of a text; split-documents cuts documents into passages")

@@ -186,7 +186,7 @@ def _record(
 
 
 def _shortened(extent: Extent, workload: Workload, rounds: int) -> str:
-    """What a limit of time left of the workload, in words; empty if that is all."""
+    """The part of the workload that a time limit left, in words; empty if it was timed completely."""
     whole = Extent(len(workload.batched), rounds, len(workload.single), rounds)
     if extent == whole:
         return ""

@@ -45,7 +45,7 @@ class Result:
 
     Attributes:
         recipe: the file of the plan.
-        plan: in words, one line each.
+        plan: the plan as lines of text.
         seconds: how long this run took.
         verdict: None in a dry run, and if an edited plan does not end with a search of its export.
         report: the page; None without a verdict, and where matplotlib is not installed.
@@ -60,7 +60,7 @@ class Result:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
-    """Plan, unless there is a plan for this request already, and run the plan as far as it has not been run.
+    """Make a plan, unless there is one for this request, and run its unfinished stages.
 
     Raises:
         UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
@@ -77,10 +77,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
 
 
 class _Compression:
-    """One run of `compress`: it finds or makes a plan, and runs it as far as it has not been run.
+    """One run of `compress`: it finds or makes a plan, and runs its unfinished stages.
 
     Args:
-        path: of the plan's file.
+        path: the plan's file.
     """
 
     def __init__(self, params: Params, path: Path, work: WorkDirectory, reporter: Reporter) -> None:
@@ -105,7 +105,7 @@ class _Compression:
         """The result of a plan that was run, with what came out of it.
 
         Args:
-            outcome: of the stage `run`.
+            outcome: the outcome of the stage `run`.
         """
         if all(one.fresh for one in outcome.done):
             self._reporter.note(FRESH)

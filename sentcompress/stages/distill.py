@@ -35,9 +35,9 @@ from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, mak
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
-# Sentences that a smaller vocabulary is chosen by.
+# Sentences whose tokens are counted to choose a smaller vocabulary.
 COUNTED = 200_000
-# Sentences that a teacher is watched on, where a student starts from what it does with them.
+# Sentences on which a teacher's activations are measured to initialise a student.
 WATCHED = 4000
 OFFLINE = "without a network, start from the teacher's layers (`student` teacher:3) or from a model folder"
 
@@ -48,7 +48,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     Raises:
         MissingArtifactError: if a stage that has to come first was not run.
         InputError: if the inputs do not belong together, or the student or the dev file cannot be used.
-        TrainingError: if the loss is no longer a number.
+        TrainingError: if the loss or a gradient becomes NaN or infinite.
     """
     params.check()
     params, filled = further(params, work, reporter)
@@ -140,7 +140,7 @@ def _is_sentence_encoder(found: NamedModel) -> bool:
 
 @dataclass(frozen=True)
 class _Distillation:
-    """What a student is made of.
+    """The inputs and options of one distillation.
 
     Attributes:
         filled: the sources of the options that were filled in for a finished student, by name.

@@ -55,7 +55,7 @@ class Result:
     """Facts about what was written; `seconds` excludes loading the model.
 
     Attributes:
-        shard, finished: with `shard`, that of this run, and how many of them are finished.
+        shard, finished: with `shard`, the shard of this run, and the number of finished shards.
     """
 
     rows: int
@@ -186,7 +186,7 @@ def _options(params: Params) -> ReadOptions:
 
 @dataclass(frozen=True)
 class _Encoding:
-    """What is to be encoded, and with what.
+    """The texts to encode, and how they are encoded.
 
     Attributes:
         found_quantizer: the quantizer of the stored vectors; None: they are stored in a plain format.
@@ -223,7 +223,7 @@ class _Encoding:
 
     @cached_property
     def asked(self) -> dict[str, Any]:
-        """All that the bytes of the vectors depend on and that is known before the model is loaded, and its name."""
+        """All that determines the vectors' bytes and is known before the model is loaded, and the model's name."""
         params, found = self.params, self.found_quantizer
         return {
             "input": self.texts.digest(),

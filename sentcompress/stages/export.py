@@ -52,7 +52,7 @@ CALIBRATION_TEXTS = 200
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What an export is made from.
+    """The inputs of an export.
 
     Attributes:
         lineage: the ancestors of the model, itself first.

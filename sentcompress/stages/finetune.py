@@ -32,7 +32,7 @@ from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews
 
 COMMAND = Params.command
-# Sentences that the principal axes of a head's start are fitted on.
+# Sentences for fitting the principal axes that initialise a head.
 AXES_SAMPLE = 20_000
 
 
@@ -42,7 +42,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     Raises:
         MissingArtifactError: if there is no student, no triplet, or, with `keep`, no teacher vector.
         InputError: if a model or a file cannot be used.
-        TrainingError: if the loss is no longer a number.
+        TrainingError: if the loss or a gradient becomes NaN or infinite.
     """
     params.check()
     model = find_model(
@@ -102,7 +102,7 @@ def _request(
 
 @dataclass(frozen=True)
 class _Finetuning:
-    """What a model is trained further with."""
+    """The inputs and options of one fine-tuning run."""
 
     params: Params
     work: WorkDirectory

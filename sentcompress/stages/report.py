@@ -71,7 +71,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
 
 
 def _result(evidence: Evidence, chosen: str, lines: Sequence[VerdictLine]) -> dict[str, Any] | None:
-    """What came of the compression that ended in the model, and its other scores; None if there was none."""
+    """The result of the compression that made the model, and its other scores; None for any other model."""
     compression = evidence.compression_of(chosen)
     if compression is None:
         return None

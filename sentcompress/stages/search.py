@@ -81,7 +81,7 @@ class Result:
 
 
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Result:
-    """Answer the queries; an index is built where there is none of this collection and model.
+    """Answer the queries; an index is built if there is none for this collection and model.
 
     Raises:
         MissingArtifactError: if no collection or no model was given and the work directory has none.
@@ -159,7 +159,7 @@ def _collection(params: Params, work: WorkDirectory) -> Collection:
 
 
 class _WarningsOnly(Reporter):
-    """That the index of a search is up to date goes without saying."""
+    """Passes on warnings only: a search does not report that its index is up to date."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.warn = reporter.warn  # type: ignore[method-assign]

@@ -124,7 +124,7 @@ def _incomparable(what: str, found: Sequence[Found]) -> InputError:
 
 
 def _scores(params: Params, work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Key, tuple[Score, Evaluation]]]:
-    """What was measured of a model, the newest last: the metric of a whole data set, or of its first part."""
+    """The measured scores of a model, the newest last: the metric on a whole data set, or on its first part."""
     for artifact in sorted(measurements(work, model.reference, model.digest), key=lambda artifact: artifact.age):
         try:
             evaluation = read_evaluation(artifact)

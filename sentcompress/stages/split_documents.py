@@ -28,9 +28,10 @@ from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 DEFAULT_NAME = "main"
 # Fewer passages leave nothing to measure; fewer documents are held out by section.
 FEWEST_PASSAGES = FEWEST_DOCUMENTS = 100
-# So are documents of which one has a larger share of the passages: training would lose all of it, or measuring.
+# Documents are also held out by section if one of them has a larger share of the passages: otherwise, either training
+# or measuring would lose all of it.
 LARGEST_DOCUMENT = 0.1
-# A larger share of documents in another language is told.
+# If more documents than this share are in another language, a warning says so.
 MOST_FOREIGN = 0.1
 _PASSAGES, _FREQUENCIES, _SCANNED = (f"{SCAFFOLD}/{name}" for name in ("passages.jsonl", "words.npy", "scanned.json"))
 

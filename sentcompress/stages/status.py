@@ -56,9 +56,9 @@ class Row:
             that a file needed to decide is not readable.
         gone: input files and model folders that no longer exist.
         drift: libraries whose version has changed: name -> "then -> now".
-        progress: what a build that is not finished last said of itself: `line`, `age_seconds` and the fields of
-            `store.running.Snapshot`; None if it has said nothing.
-        shards: of an artifact in shards, those that are being written: `shard`, `why`, and `progress` as above.
+        progress: the last recorded progress of an unfinished build: `line`, `age_seconds` and the fields of
+            `store.running.Snapshot`; None if none was recorded.
+        shards: for an artifact in shards, the shards that are being written: `shard`, `why`, and `progress` as above.
         from_the_future: whether its date is in the future; it then counts as the oldest of its kind.
     """
 
@@ -213,7 +213,7 @@ def _partial_row(work: WorkDirectory, kind: str, name: str) -> Row:
 
 
 def _progress(partial: Path) -> dict[str, Any] | None:
-    """What an unfinished build last said of itself; a process that was killed did not say more."""
+    """The last recorded progress of an unfinished build, whose process may have been killed since."""
     found = read_snapshot(partial)
     return {"line": str(found), "age_seconds": round(found.age), **found.as_dict()} if found else None
 

@@ -38,9 +38,9 @@ from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import Part, sharded
 
 PLAN = f"{SCAFFOLD}/plan.json"
-# Tokens that are more than this share of a corpus are no content words: some twenty of English.
+# Tokens above this share of the corpus are not content words (about twenty in English).
 FREQUENT = 0.004
-# Of English text in a WordPiece vocabulary, with the space after a word; the work of a shard is estimated by it.
+# Characters per token of English text in a WordPiece vocabulary, including spaces; estimates the work of a shard.
 CHARACTERS_PER_TOKEN = 5
 
 
@@ -77,7 +77,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _as_it_taught(params: Params, model: NamedModel) -> Params:
-    """The options, with those of the vectors that a teacher made before, where it is named by these."""
+    """The options; if the teacher is named by vectors that it made before, completed with the options of these."""
     return replace(
         params,
         revision=model.revision,
@@ -212,7 +212,7 @@ class _Embedding:
         return engine
 
     def _function_words(self) -> tuple[list[int], list[str]]:
-        """Ids of the tokens that a second reading does without; and the words among them, which are no marks."""
+        """Ids of the tokens that the second pass leaves out, and those of them that are words, not punctuation."""
         with self._reporter.track("counting tokens", total=len(self._table)) as task:
             counts = token_occurrences(self._encoder, self._table.stream(), task)
         tokenizer = self._encoder.tokenizer
@@ -248,7 +248,7 @@ class _Embedding:
         """Write the vectors of a span.
 
         Args:
-            widths: of a vector, and of a row of the reader, which may go on with layers.
+            widths: width of a vector, and of a row of the reader, which may also have states of layers.
         """
         (dimension, row), store = widths, self._params.store
         beside = row - dimension

@@ -39,7 +39,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
     Raises:
         InputError: if the model or a file cannot be used, or the files hold no triplets.
-        TrainingError: if the loss is no longer a number.
+        TrainingError: if the loss or a gradient becomes NaN or infinite.
     """
     params.check()
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
@@ -87,7 +87,7 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
 
 @dataclass(frozen=True)
 class _Teaching:
-    """What a teacher is made of."""
+    """The inputs and options of one training run."""
 
     params: Params
     size: Size

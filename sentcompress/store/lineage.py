@@ -28,7 +28,7 @@ def line_of(
     Of a selection, only the chosen model is followed. Vectors are not followed to the teacher that made them.
 
     Args:
-        reference, digest: of the artifact.
+        reference, digest: reference and digest of the artifact.
         kinds: kinds of artifacts to look at; inputs of other kinds, and what they were made of, are left out.
         through: whether to go on to the inputs of an artifact.
     """
@@ -84,7 +84,7 @@ def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher:
     """The projection that a model learnt to match, if it was fitted on vectors of a certain teacher.
 
     Args:
-        reference, digest: of the model.
+        reference, digest: reference and digest of the model.
         teacher: the digest of the teacher's files, or of its vectors.
     """
     line = ancestors(work, reference, digest)
@@ -100,7 +100,7 @@ def learnt_projection(work: WorkDirectory, reference: str, digest: str, teacher:
 def students_of(work: WorkDirectory, reference: str, digest: str, table: Artifact) -> list[Artifact]:
     """The students in a model's line, itself included, that were trained on a sentence table as it is now.
 
-    What had its tokens counted there alone, by `weigh-tokens`, was not.
+    A model whose tokens were only counted there, by `weigh-tokens`, is not one of them.
     """
     return [
         artifact

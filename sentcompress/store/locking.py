@@ -112,7 +112,7 @@ class Lock:
 
 
 def this_machine() -> str:
-    """What identifies the running kernel; the host name where there is nothing better."""
+    """An identifier of the running kernel; the host name if there is nothing better."""
     with suppress(OSError):
         return BOOT_ID.read_text(encoding="ascii").strip()
     return socket.gethostname()

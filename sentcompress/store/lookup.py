@@ -205,7 +205,7 @@ def is_sharded(target: Path) -> bool:
 
 
 def merge_command(kind: str, name: str, work: Path) -> str:
-    """What to type to merge the shards of an artifact."""
+    """The command that merges the shards of an artifact."""
     return shell_line(["sentcompress", "merge", f"{kind}/{name}", "--work", str(work)])
 
 

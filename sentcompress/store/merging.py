@@ -1,4 +1,4 @@
-"""Checks that all shards of an artifact are complete and of one plan, and records this for the merge."""
+"""Checks that all shards of an artifact are complete and from one plan, and records this for the merge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan_of(artifact: Artifact) -> Any:
 
 
 def mark_of(plan: Artifact) -> dict[str, Any]:
-    """What a merged artifact records of its shards."""
+    """The facts that a merged artifact records about its shards."""
     return {"shards": count_of(plan), "plan": identity_of(plan)}
 
 
@@ -87,7 +87,7 @@ def whole(shards: Shards, plan: Artifact, reporter: Reporter = SILENT) -> list[A
 
 
 def _command_of(shards: Shards, shard: Shard, plan: Artifact) -> str:
-    """What to type for a shard."""
+    """The command that makes a shard."""
     place = work_words(shards.target.parents[1]) if "/" in shards.reference else []
     return shell_line(["sentcompress", *plan.manifest["line"], "--shard", str(shard), *place])
 

@@ -41,11 +41,11 @@ class Snapshot:
     """The progress of a stage at one moment.
 
     Attributes:
-        phase: what it does, such as `training`; empty if it has not said so.
+        phase: its current activity, such as `training`; empty if unknown.
         done, total, unit: items of the phase; `unit` is empty if nothing is counted.
         per_second: items per second of the last minute.
-        seconds_left: to the end of the phase, at that speed.
-        loss, dev, best: of a training, the latest mean loss and dev score, and the best score.
+        seconds_left: seconds to the end of the phase, at that speed.
+        loss, dev, best: in training, the latest mean loss and dev score, and the best score.
         time: when, in UTC.
     """
 
@@ -133,7 +133,7 @@ class Counter:
 
 
 class Running:
-    """What a stage is doing, as a reporter hears it, and the files in which it is kept."""
+    """The current activity of a stage, as reported, and the files that record it."""
 
     def __init__(self) -> None:
         self._counters: list[Counter] = []
@@ -232,7 +232,7 @@ class Heartbeat:
 
 
 def read_snapshot(partial: Path) -> Snapshot | None:
-    """What the process that makes an unfinished build last said; None if it has not said anything."""
+    """The last recorded progress of an unfinished build; None if there is none."""
     try:
         said = read_json(partial / PROGRESS)
         known = {field.name for field in fields(Snapshot)}

@@ -42,7 +42,7 @@ class Shard:
         """The pieces of this shard, as in `of`, so that all shards have nearly the same sum of sizes.
 
         Args:
-            sizes: of each piece, such as its characters; every piece counts as 1 at least.
+            sizes: the size of each piece, such as its characters; every piece counts as at least 1.
         """
         ends = list(accumulate(max(1, size) for size in sizes))
         # A piece belongs to the shard that its middle is in.

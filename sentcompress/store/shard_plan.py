@@ -38,7 +38,7 @@ def request_of(plan: Artifact, reference: str, start_over: str) -> Request:
     """The request of the merged artifact.
 
     Args:
-        reference: what the artifact is called.
+        reference: reference of the artifact.
         start_over: how to start over, for the hint.
 
     Raises:

@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """How many shards there are and are finished, and which are being made now."""
+    """The number of shards, the number of finished ones, and those that are being made."""
 
     count: int
     done: int
@@ -194,7 +194,7 @@ class Shards:
         """Start a shard, or go on with it; `build.fresh` is the shard if it was finished before. Needs the lock.
 
         Args:
-            request: of the merged artifact.
+            request: the request of the merged artifact.
             planner: called if there is no plan yet, to write its files; returns its facts.
             force: start the shard over, and the whole plan if it was made for another request.
 

@@ -46,7 +46,7 @@ class Agreement:
         self._asked = [int(number) for _, _, number in by_rank if number]
 
     def check(self) -> None:
-        """Raise the signal that waits for a place where the state is whole: after the same step on all ranks.
+        """Raise a pending signal where the state is complete: after the same step on all ranks.
 
         Raises:
             StoppedError: if this process, or any of its ranks, was asked to stop.
@@ -57,7 +57,7 @@ class Agreement:
             raise signals.stopped(signals.strongest(self._asked), whole=True)
 
     def check_within_step(self) -> None:
-        """Raise such a signal in the middle of a step, which a single process can leave unfinished."""
+        """Raise a pending signal in the middle of a step, which a single process can leave unfinished."""
         if self._ranks.count == 1:
             signals.check()
 

@@ -89,7 +89,7 @@ def random_cuts(lengths: npt.NDArray[np.int32], batch_size: int, token_budget: i
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """Where the tokens of a batch are, found out on the host: asking a tensor on a GPU waits for all work before it.
+    """The positions of the tokens of a batch, computed on the host: reading a GPU tensor waits for all work before it.
 
     Attributes:
         lengths: [S] tokens of each text, on the host.
@@ -121,7 +121,7 @@ class TokenLayout:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a rank's share of a batch has: rows, and tokens without padding."""
+    """The number of rows, and of tokens without padding, in a rank's share of a batch."""
 
     rows: int
     tokens: int

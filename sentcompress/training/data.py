@@ -1,4 +1,4 @@
-"""What a model is trained on: sentences with their tokens, and what else each row of a table brings."""
+"""Training data: sentences with their tokens, and the other values of each row of a table."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from sentcompress.training.dev import Dev, held_out_dev, hold_out
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TextFiles, build_token_cache
 
-# What only the training needs; gone when the artifact is finished.
+# Needed only during training, and removed when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
 # Held-out sentences whose similarities say something.
 AGREEING = 3
 
 
 class TrainingData(Protocol):
-    """Rows of data, of which some may be held out, and how they become batches."""
+    """Rows of training data, some of which can be held out, and their batches."""
 
     def rows_and_dev(self, graded: Dev | None, seed: int) -> tuple[Rows, Dev]:
-        """The rows to train on, and what chooses the best checkpoint: `graded` pairs, else rows held out.
+        """The rows to train on, and the dev score for checkpoint selection: `graded`, else on held-out rows.
 
         Raises:
             InputError: if there are too few to hold some out.
@@ -54,7 +54,7 @@ class SentenceData:
 
     Attributes:
         name: the reference of the sentence table, for messages.
-        fields: what belongs to each row, such as its teacher vector.
+        fields: values of each row, such as its teacher vector.
         pad: the token id of padding.
         method: says what is held out for, and whether rows of a batch are each other's negatives.
     """

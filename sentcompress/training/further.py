@@ -16,8 +16,8 @@ from sentcompress.progress import Reporter
 from sentcompress.published import PUBLISHED
 from sentcompress.store import METHOD_OF, MODEL_FILES, Artifact, WorkDirectory
 
-# Of the learning rate that the method starts with: a finished student is near a minimum, which the full rate leaves.
-# A student that was itself trained at a lower rate keeps that one.
+# Factor on the method's learning rate: a finished student is near a minimum, which the full rate would leave. A student
+# that was trained at a lower rate keeps that rate.
 GENTLE = 0.6
 PUBLISHED_SETTING = f"{OURS}: for published students"
 

@@ -48,7 +48,7 @@ OUTCOME = f"{SCAFFOLD}/outcome.json"
 
 @dataclass(frozen=True)
 class Preparation:
-    """What every command that trains does with its model before the training.
+    """The preparation of a model that all training commands share.
 
     Attributes:
         params: the options of the command.
@@ -76,7 +76,7 @@ class Preparation:
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Where the numbers are from, for the record."""
+        """The hyperparameters with their sources, for the record."""
         found: Hyperparameters = self.params.hyperparameters(self.size, self.filled)
         return found
 
@@ -106,7 +106,7 @@ class TrainingJob:
     """A training run with everything it needs.
 
     Attributes:
-        facts: what the command adds in front of the record.
+        facts: facts of the command, which come first in the record.
     """
 
     prepared: Preparation
@@ -119,14 +119,15 @@ class TrainingJob:
         """Train, write the model with the best weights, read it back, check it, and finish the artifact.
 
         Args:
-            chosen_by: what `dev` names, opened, which chooses the best weights; None holds out rows of the data.
+            chosen_by: the opened data of `dev` for checkpoint selection; None: rows of the data are held out.
 
         Returns:
             The artifact; None on all ranks but the first, which only take part in the training.
 
         Raises:
             InputError: if there are too few rows to hold some out.
-            TrainingError: if the loss is no longer a number; the best weights so far are left as a model folder.
+            TrainingError: if the loss or a gradient becomes NaN or infinite; the best weights so far are kept as a
+                model folder.
         """
         self._tell_numbers()
         prepared, build = self.prepared, self.prepared.build
@@ -184,7 +185,7 @@ class TrainingJob:
         except SentcompressError:
             return error  # the best weights so far are not usable either
         folder = self.prepared.build.path / BEST
-        kept = f"the best weights so far are the model folder {folder}; a new run under another `name` leaves it there"
+        kept = f"the best weights so far are in the model folder {folder}; a new run under another `name` keeps it"
         return TrainingError(error.message, f"{error.hint}; {kept}")
 
     def _deploy(self, name: str, training: Training) -> Deployed:

@@ -1,4 +1,4 @@
-"""Where teacher vectors and tokens are during training on a GPU: on the device, in memory, or mapped from the disk.
+"""The placement of teacher vectors and tokens in training on a GPU: on the device, in memory, or mapped from the disk.
 
 A step reads a few hundred random rows. From a file on a network disk that takes longer than the step, so that whatever
 fits is read once, at the start. On a CPU everything stays mapped: memory does not grow with the number of sentences.
@@ -43,7 +43,7 @@ class Residence:
         """Cached vectors of rows as float32, [B] -> [B, D]; on the device if they fit there.
 
         Args:
-            name: what they are, for messages.
+            name: name of the vectors in messages.
         """
         if (free := free_on_device(self.device)) is None:
             return vector_field(vectors)

@@ -89,7 +89,7 @@ def dev_digests(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class GivenDev:
-    """What the option `dev` names.
+    """The data that the option `dev` names.
 
     Attributes:
         inputs: digests by reference, for a request.
@@ -119,7 +119,7 @@ class GivenDev:
 
 
 def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) -> GivenDev | None:
-    """What the option `dev` names; None if it is not given.
+    """The data that the option `dev` names; None if it is not given.
 
     Args:
         teacher: see `search_dev.documents_dev`.

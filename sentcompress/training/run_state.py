@@ -1,4 +1,4 @@
-"""How far a training run is, for checkpoints and for the record."""
+"""The progress of a training run, for checkpoints and for the record."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ class Progress:
 
     @property
     def all_seconds(self) -> float:
-        """Of steps and dev scores."""
+        """The seconds of all steps and dev scores."""
         return self.seconds + self.scoring_seconds

@@ -9,7 +9,8 @@ from sentcompress.training.batches import BatchPlan
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings, factor, warmup_steps
 
-# Dev scores of a run that is limited by time: so many, or as few as take this share of the time. One always ends it.
+# Dev scores of a run with a time limit: this many, or fewer if they would take more than this share of the time. The
+# last one is at the end.
 DEV_SCORES = 4
 SCORING = 0.15
 
@@ -39,7 +40,8 @@ class Schedule:
     @classmethod
     def of(cls, settings: Settings, plan: BatchPlan, progress: Progress) -> Schedule:
         """The schedule of a run over the batches of a plan."""
-        # To count the steps of an epoch, its batches are planned: before a time limit begins, only those of the first.
+        # Counting the steps of an epoch takes a plan of its batches; with a time limit, only the first epoch is
+        # planned.
         counted = range(1 if settings.max_minutes else settings.epochs)
         epoch_steps = [steps_of(plan, epoch, settings.grad_accum) for epoch in counted]
         all_steps = sum(epoch_steps) * settings.epochs // len(counted)
@@ -59,7 +61,7 @@ class Schedule:
         return self.progress.all_seconds / (60 * limit) if limit else 0.0
 
     def seconds_left(self) -> float | None:
-        """Of `max_minutes`; None without this limit."""
+        """The rest of `max_minutes`, in seconds; None without this limit."""
         limit = self.settings.max_minutes
         return 60 * limit * max(0.0, 1 - self.time_used()) if limit else None
 
@@ -84,7 +86,7 @@ class Schedule:
         return int(count * self.time_used()) > int(count * self.used)
 
     def _dev_scores(self) -> int:
-        """How many dev scores the time limit has room for, by what they have taken so far."""
+        """The number of dev scores that fit into the time limit, judging by the time of those so far."""
         progress, limit = self.progress, self.settings.max_minutes
         if not limit or not progress.scoring_seconds:
             return DEV_SCORES
@@ -92,7 +94,7 @@ class Schedule:
         return max(1, min(DEV_SCORES, int(affordable)))
 
     def begin_step(self) -> None:
-        """Note the time before a step: that of the dev score before it does not count for when the next one is due."""
+        """Note the time before a step, so that the last dev score does not count towards the time of the next one."""
         self.used = self.time_used()
 
 

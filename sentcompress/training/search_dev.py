@@ -79,7 +79,7 @@ class DocumentsDev:
 
     Attributes:
         keep_index: whether the teacher's vectors of the passages are searched, not the student's.
-        passages: the most that are searched.
+        passages: maximum number of passages searched.
     """
 
     source: SearchSource
@@ -141,7 +141,8 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
     """What `dev` names, if it is documents/NAME and no file or folder of that name; None otherwise.
 
     Args:
-        teacher: whose search is to be reproduced, named as in `find_embedder`; None if the command has no teacher.
+        teacher: the model whose search results are the reference, named as in `find_embedder`; None if the command has
+            none.
 
     Raises:
         MissingArtifactError: if there is neither.

@@ -1,4 +1,4 @@
-"""The numbers that a training run goes by, after recipe and flags have been put together; and the learning rate."""
+"""The settings of a training run, combined from recipe and options; and the learning rate of each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sentcompress.methods.hyperparameters import Hyperparameters
 
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
 LONGEST_WARMUP = 0.1
-# What a sentence may take of a batch on average, unless told otherwise: longer ones make smaller batches.
+# Tokens per sentence in the default token limit of a batch; longer sentences make smaller batches.
 TOKENS_A_ROW = 64
 # The source of a value that is an option of the command: of a recipe as well as of a person.
 OPTION = "command option"
@@ -82,8 +82,7 @@ class Settings:
     def token_budget(self, contrastive: bool = False) -> int:
         """The tokens that a batch may hold, padding included.
 
-        Where its rows are each other's negatives, or are of any length, no row is left out unless `batch_tokens` asks
-        for it.
+        If its rows are each other's negatives, or batches are random, there is no limit unless `batch_tokens` sets one.
         """
         whole = contrastive or not self.by_length
         return self.batch_tokens or self.batch_size * (self.max_length if whole else min(self.max_length, TOKENS_A_ROW))
@@ -97,7 +96,7 @@ class Settings:
 
 
 def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
-    """How many of `total` steps the learning rate rises; `per_epoch` is the number of steps of one epoch."""
+    """The number of warm-up steps among `total` steps; `per_epoch` is the number of steps of one epoch."""
     if settings.warmup_ratio is not None:
         return round(settings.warmup_ratio * total)
     asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))

@@ -16,7 +16,7 @@ from sentcompress.store import Request, WorkDirectory
 
 STAGES = TITLE + TRAININGS + BENCH
 NOW = 1000.0
-TOLD = "2 min more to train: the stages before took less time than planned"
+TOLD = "2 min more for training: the stages before it took less time than planned"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_time_that_is_lacking_is_taken_from_the_last_training(
     notes = Listener()
     of = pace_of(tmp_path, left, notes=notes)
     assert of.options(2) == {"max_minutes": minutes}
-    assert notes.notes == [f"{less} less to train: the stages before took more time than planned"]
+    assert notes.notes == [f"{less} less for training: the stages before it took more time than planned"]
     assert read_plan(tmp_path / "docs.toml") == of.plan
     assert [one.trains for one in of.plan.results()] == [120, 60 * minutes, 0]
 

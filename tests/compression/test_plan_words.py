@@ -65,7 +65,7 @@ def test_only_candidates_that_train_are_told() -> None:
 
 def test_measuring_that_takes_longer_than_the_time_asked_for_is_told() -> None:
     of = plan([OWN])
-    longer = "This is more than the time asked for, and cannot be shortened."
+    longer = "This is longer than the requested time, and cannot be shortened."
     assert longer not in told(of)
     assert told(replace(of, budget=replace(of.budget, seconds=100.0)))[-1] == longer
 

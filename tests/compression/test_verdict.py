@@ -83,14 +83,14 @@ def test_what_limits_the_figures_is_told(tmp_path: Path) -> None:
     work = works.compressed(tmp_path / "work")
     export = work.get("exports", "docs")
     kept = works.trained(work, "kept", "general-9m", best_step=0)
-    search = works.search(work, export, "few", 92.0, cautions=["40 queries are few: see the interval"])
+    search = works.search(work, export, "few", 92.0, cautions=["only 40 queries: see the interval"])
     made = {"export": export, "eval-search": search, "distill": work.get("students", "docs-last")}
     few, found = verdict_of(made), verdict_of({**made, "distill": kept})
     assert few is not None
     assert found is not None
-    assert few.caution == "40 queries are few: see the interval."
+    assert few.caution == "Only 40 queries: see the interval."
     assert found.caution == (
-        "40 queries are few: see the interval; the last training did not improve the model, so it is the one that "
+        "Only 40 queries: see the interval; the last training did not improve the model, so it is the one that "
         "this training started from."
     )
     assert ACHIEVED.caution == ""

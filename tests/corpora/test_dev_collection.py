@@ -56,7 +56,7 @@ def test_only_a_dev_split_or_a_collection_without_splits_is_taken(tmp_path: Path
     for splits in (("test",), ("train", "test")):
         with pytest.raises(InputError, match=rf"no dev split to select checkpoints on, only {splits[-1]}") as caught:
             dev_collection(write_collection(tmp_path / "-".join(splits), splits))
-        assert "a test split must not select checkpoints" in str(caught.value.hint)
+        assert "do not select checkpoints on a test split" in str(caught.value.hint)
     folder = write_collection(tmp_path / "plain", ())
     (folder / "qrels.tsv").write_text("q0\td0\t1\n")
     assert dev_collection(folder).split is None

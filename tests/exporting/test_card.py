@@ -189,7 +189,7 @@ def test_scores_that_chose_the_model_are_marked(
     document = {**report_works.document("sts", {"model": model}, recorder), **facts}
     measured = report_works.make(work, "evaluations", "e", "eval-sts", document, data)
     text = _card(tiny_model, [student], [measured])
-    assert ("also chose the checkpoint or the model" in text) == chosen
+    assert ("The checkpoint or the model was selected on this data" in text) == chosen
     assert ("model-index" in text) != chosen, "such a score is not one to publish"
     assert f"Protocol: {document['protocol']['statement']}." in text
 
@@ -204,8 +204,8 @@ def test_a_score_that_a_selection_was_made_by_is_marked(tmp_path: Path, tiny_mod
     measured = report_works.make(work, "evaluations", "e", "eval-sts", document, {"file:/data/test.tsv": OTHER})
     inputs = {one.reference: one.digest for one in (student, measured)}
     selected = report_works.make(work, "students", "best", "select", {"method": "select"}, inputs)
-    assert "also chose" in _card(tiny_model, [selected, student], [measured])
-    assert "also chose" not in _card(tiny_model, [student], [measured])
+    assert "was selected on this data" in _card(tiny_model, [selected, student], [measured])
+    assert "was selected on this data" not in _card(tiny_model, [student], [measured])
 
 
 def _card(tiny_model: Path, lineage: list[Artifact], measured: list[Artifact]) -> str:

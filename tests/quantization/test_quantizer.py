@@ -224,7 +224,7 @@ def replace(folder: Path, **tensors: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("int8", lambda f: change(f, version=2), "of version 2"),
+        ("int8", lambda f: change(f, version=2), "has version 2"),
         ("int8", lambda f: change(f, version=True), "no valid version"),
         ("int8", lambda f: change(f, format="int3"), "'int3' is not one of"),
         ("int8", lambda f: change(f, format="binary"), "damaged"),

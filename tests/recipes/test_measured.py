@@ -88,7 +88,7 @@ def test_another_copy_of_a_set_is_not_compared() -> None:
     larger = [score(name, SPEARMAN, 80.0, count=pairs + (name == "STS13")) for name, pairs in OFFICIAL_PAIRS.items()]
     protocol = {"split": "test", "aggregate": "all"}
     evaluation = done(STS, *larger, score(MEAN, SPEARMAN, 80.0), protocol=protocol)
-    for metric, why in (("STS mean", "STS13 has 1,501 pairs, in the papers 1,500"), ("STS12", "")):
+    for metric, why in (("STS mean", "STS13 has 1,501 pairs; the papers have 1,500"), ("STS12", "")):
         assert only(Row(of="small", metric=metric, score=81.0), evaluation).why == why
 
 
@@ -99,7 +99,7 @@ def test_retrieval_is_that_of_the_index_named_first() -> None:
     assert only(row, evaluation).value == 61.0
     assert only(Row(of="small", metric="MRR@10", documents=100, queries=10, score=61.0), evaluation).difference == 0
     other = only(Row(of="small", metric="MRR@10", documents=87_265, score=61.3), evaluation)
-    assert (other.difference, other.why) == (None, "100 documents, in the paper 87,265")
+    assert (other.difference, other.why) == (None, "100 documents; the paper has 87,265")
 
 
 def test_a_row_can_name_the_data_or_the_evaluation() -> None:

@@ -47,7 +47,7 @@ def test_the_result_has_sizes_speed_and_search_fidelity_with_intervals(made: Wor
     assert rows["encoding, sentences per second"] == ["100.0 (float32)", "300.0 (float32)", "3.00x faster"]
     assert rows["latency of one sentence, median in ms"][2] == "3.00x faster"
     assert rows["size of a stored vector"] == ["24 B (float32)", "2 B (int4, 4 dimensions)", "12.00x smaller"]
-    assert rows["search fidelity as deployed, of 100"] == ["100", "92.0 (91.0 to 93.0)", ""]
+    assert rows["search fidelity as deployed, out of 100"] == ["100", "92.0 (91.0 to 93.0)", ""]
     assert rows["mean cosine of int8 and float32 vectors"] == ["", "0.9968", ""]
 
 
@@ -159,7 +159,7 @@ def test_the_terminal_shows_the_result_of_the_compression(
 ) -> None:
     assert _run(["report", "--work", str(made.path)]) == 0
     out = capsys.readouterr().out
-    assert "search fidelity as deployed, of 100" in out
+    assert "search fidelity as deployed, out of 100" in out
     assert "size of a stored vector" in out
     assert "parameters" not in out
 

@@ -277,7 +277,7 @@ def test_time_that_the_encoding_did_not_need_goes_to_the_last_training(
     result = run(params, work, notes)
     assert minutes() == given
     assert work.get("students", "docs-last").parameters["max_minutes"] == given
-    assert result.plan[-1].endswith("more to train: the stages before took less time than planned")
+    assert result.plan[-1].endswith("more for training: the stages before it took less time than planned")
     again = Listener()
     assert run(params, work, again).plan == result.plan
     assert compress.FRESH in again.notes

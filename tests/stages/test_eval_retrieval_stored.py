@@ -174,7 +174,7 @@ def test_vectors_that_do_not_belong_here(
         evaluated(work, collection, tiny_model, vectors=part)
     narrow = make_tiny_model(tmp_path / "narrow", width=16)
     wrong = stored(work, str(collection), narrow, tmp_path / "wrong")
-    with pytest.raises(InputError, match="vectors of a model of 16 dimensions, and the queries have 32"):
+    with pytest.raises(InputError, match="vectors of a model with 16 dimensions, but the queries have 32"):
         evaluated(work, collection, tiny_model, vectors=wrong)
     other = stored(work, str(collection), make_tiny_model(tmp_path / "other", seed=9), tmp_path / "by-other")
     reporter = Listener()

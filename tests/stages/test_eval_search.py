@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_the_scores_of_another_model(work: WorkDirectory, tiny_model: Path, smal
     assert 0 < value_of(scores, RESULTS_SHARED, "main test") < 100
     assert 0 < value_of(scores, FIRST_FOUND, "main test") < 100
     assert facts["verdict"]["level"] in {level for _, level, _ in LEVELS}
-    assert any("queries are few" in caution for caution in facts["verdict"]["cautions"])
+    assert any(re.fullmatch(r"only [\d,]+ queries: see the interval", one) for one in facts["verdict"]["cautions"])
 
 
 def test_the_queries_of_a_document_are_drawn_together(work: WorkDirectory, tiny_model: Path, small_model: Path) -> None:
@@ -88,7 +89,7 @@ def test_the_queries_of_a_document_are_drawn_together(work: WorkDirectory, tiny_
     assert log["protocol"]["statement"].endswith("the middle 95% of 1,000 bootstrap samples of 15 queries")
     assert none["protocol"]["statement"].endswith("; no intervals")
     assert "(95% interval over 3 documents: " in few["verdict"]["text"]
-    assert "the queries are of only 3 documents: the interval is somewhat too narrow" in few["verdict"]["cautions"]
+    assert "the queries come from only 3 documents: the interval is somewhat too narrow" in few["verdict"]["cautions"]
     assert not any("narrow" in caution for caution in log["verdict"]["cautions"])
     (by_document, *_), (by_query, *_) = (select(read_scores(of), role="model") for of in (few, log))
     assert by_document.value == by_query.value

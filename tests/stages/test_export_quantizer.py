@@ -67,7 +67,7 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
     assert "Scale a prefix to unit length again" in section
     assert f"in {SIZES[name]} bytes each ({name}, {quantizer.dimension} of 32 dimensions)" in section
     assert "| 32 " in section
-    assert "If these queries also chose the format" in section
+    assert "was chosen with these queries" in section
 
 
 def test_the_lines_of_the_card_run_as_they_are_pasted(

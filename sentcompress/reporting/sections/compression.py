@@ -37,8 +37,8 @@ def section(evidence: Evidence, compression: Compression) -> Section:
     return Section(
         f"compression-{_anchor(compression)}",
         f"Compression: {compression.name}",
-        f"Measured on {_queries(exported)}, among {passages} passages. Search fidelity is "
-        f"100 if a search finds the ten results of {other}, in the same order; other results can be as good.{keep}",
+        f"Measured on {_queries(exported)}, among {passages} passages. A search fidelity of 100 means the same ten "
+        f"results as {other}, in the same order; other results can be equally good.{keep}",
         charts=[_models_chart(compression, tried, other), *_vectors_chart(compression)],
         tables=[result_table(evidence, compression), *_tried_tables(compression, tried)],
         protocols=list(_protocols(compression, exported)),
@@ -78,7 +78,7 @@ def result_table(evidence: Evidence, compression: Compression) -> Table:
             f"{achieved.vector_bytes:,} B{_format(compression)}",
             gain(achieved.teacher_vector_bytes / achieved.vector_bytes, "smaller", "larger"),
         ],
-        [f"{FIDELITY} as deployed, of 100", "100", _with(exported.score.value, exported.score.interval), ""],
+        [f"{FIDELITY} as deployed, out of 100", "100", _with(exported.score.value, exported.score.interval), ""],
         *_graph(compression),
         *_judged(compression),
     ]
@@ -153,13 +153,13 @@ def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) 
     points.append(Point(compression.achieved.teacher_bytes, 100.0, "teacher", "P", f"{other} (float32)"))
     keys = [MADE[made] for made in dict.fromkeys(one.made for one in candidates)]
     draw = partial(
-        scatter, points, x="size of the model", y=f"{FIDELITY}, of 100", log_x=size, keys=keys, frontier=True
+        scatter, points, x="size of the model", y=f"{FIDELITY} (out of 100)", log_x=size, keys=keys, frontier=True
     )
     caption = (
         "All models tried. Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% "
         "intervals. Sizes are of the int8 graph, computed for models that were not exported. The export is measured as "
-        "deployed, int8 graph and stored vectors, on test queries; the others with float32 weights and vectors, on dev "
-        "queries."
+        "deployed (int8 graph, stored vectors) on test queries; the other models are measured with float32 weights and "
+        "vectors on dev queries."
     )
     return Chart(f"tried-{_anchor(compression)}", "Search fidelity against model size", caption, draw, _sources(tried))
 
@@ -191,7 +191,7 @@ def _vectors_chart(compression: Compression) -> list[Chart]:
         scatter,
         points,
         x="bytes of a stored vector",
-        y=f"{FIDELITY}, of 100",
+        y=f"{FIDELITY} (out of 100)",
         log_x=number_of_bytes,
         levels=[level],
         lines=[prefixes],

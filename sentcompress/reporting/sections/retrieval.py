@@ -19,7 +19,7 @@ from sentcompress.reporting.evidence import Evidence, Source
 from sentcompress.reporting.parts import Chart, Section, Table
 from sentcompress.reporting.score_section import score_section, score_tables, sources
 
-COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "lost by the index", "size", "ms per 1,000 queries")
+COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "loss of the index", "size", "ms per 1,000 queries")
 
 
 def section(evidence: Evidence) -> Section:
