@@ -84,6 +84,16 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
 
 
 @pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
+def test_the_equation_reduces_as_the_default_does(method: type[Method]) -> None:
+    """|v|^2 is a sum over the dimensions, MSE a mean over them."""
+    reduction = method.options.get("reduction")
+    if reduction is not None:
+        signs = {"sum": "|^2", "mean": "MSE("}
+        written = {name for name, sign in signs.items() if sign in method.equation}
+        assert written == {reduction.default}
+
+
+@pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
 def test_every_source_names_the_place_or_the_file(method: type[Method]) -> None:
     found = sources(method)
     assert len(found) >= 2 * len(fields(Hyperparameters))
