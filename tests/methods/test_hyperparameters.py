@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,19 @@ def sources(method: type[Method]) -> dict[str, str]:
         for place, number in {"": told, **({"sized": told["sized"]} if "sized" in told else {})}.items()
     }
     return found | {f"--set {name}": option.source for name, option in method.options.items()}
+
+
+def test_the_repositories_of_the_released_code_are_told() -> None:
+    """A file of released code can only be found by its repository, which docs/methods.md names for each paper."""
+    own = {"HPD": "HPD", "CKD": "DistilCSE", "IBKD": "IBKD", "IBKDFinetune": "IBKD", "CRD": "CRD", "PKD": "PKD"}
+    cited = set()
+    for method in EVERY:
+        for source in sources(method).values():
+            for owner in re.findall(r"(?:(\w+)'s )?released code, ", source):
+                cited.add(owner or ("IBKD" if source.startswith("as ibkd") else own[method.__name__]))
+    page = (Path(__file__).resolve().parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\w+) \| \[[\w./-]+\]\(https://github\.com/", page, flags=re.MULTILINE)
+    assert sorted(told) == sorted(cited)
 
 
 def test_each_name_is_of_its_stage() -> None:
