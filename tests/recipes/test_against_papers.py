@@ -5,6 +5,7 @@ The tables in `recipes/published` were taken from the papers, not from the recip
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass
@@ -19,6 +20,8 @@ from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
 from sentcompress.commands.training import TrainingOptions
+from sentcompress.methods import method_class, objective_class
+from sentcompress.methods.base import Method
 from sentcompress.methods.hyperparameters import Hyperparameters
 from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
@@ -237,6 +240,23 @@ def same(value: Any, text: str) -> bool:
         return float(value) == float(text)
     except (TypeError, ValueError):
         return str(value) == text
+
+
+def test_a_method_tells_of_the_pooling_that_its_recipes_choose() -> None:
+    """Where a recipe does not leave the pooling to the command, who reads of the method alone has to know of it."""
+    chosen: set[type[Method]] = set()
+    for name in sorted({line.recipe for line in LINES} - {NONE}):
+        for variant in recipe(name).variants or [None]:
+            for stage in recipe(name).of_variant(variant).stages:
+                if str(stage.values.get("pooling", "auto")) == "auto":
+                    continue
+                if stage.command == "distill":
+                    chosen.add(method_class(str(stage.values["method"])))
+                if stage.command in ("finetune", "train-teacher"):
+                    chosen.add(objective_class(str(stage.values.get("objective", "simcse"))))
+    assert {method.__name__ for method in chosen} == {"CKD", "MSE", "PKD", "MetaKD", "SimCSE"}
+    for method in chosen:
+        assert "`--pooling cls-mlp`" in " ".join(str(inspect.getdoc(method)).split()), method
 
 
 def cells_of(name: str) -> dict[str, dict[str, str]]:
