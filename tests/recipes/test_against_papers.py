@@ -262,6 +262,18 @@ def test_a_method_tells_of_the_pooling_that_its_recipes_choose() -> None:
         assert "`--pooling cls-mlp`" in " ".join(str(inspect.getdoc(method)).split()), method
 
 
+def test_recipes_that_augment_nli_ask_for_all_of_its_sentences() -> None:
+    """IBKD, A.1: the corpus of HPD has 1,196,755 sentences, those of neutral pairs among them. Triplets lack these."""
+    augmented = set()
+    for name in sorted({line.recipe for line in LINES} - {NONE}):
+        for variant in recipe(name).variants or [None]:
+            found = recipe(name).of_variant(variant)
+            if any(stage.command == "augment" and stage.values.get("wordnet") == 1 for stage in found.stages):
+                augmented.add(name)
+                assert "neutral" in found.inputs["nli"].about
+    assert augmented == {"hpd", "hpd-ft", "ibkd", "ibkd-baselines"}
+
+
 def cells_of(name: str) -> dict[str, dict[str, str]]:
     """The printed cells of a published table: row -> column -> cell."""
     texts = (PUBLISHED / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
