@@ -16,7 +16,7 @@ from sentcompress.models.model_files import read_config
 from sentcompress.models.sources import FetchError, ModelSource, resolve
 from sentcompress.models.token_batches import by_length
 
-# nlpaug's default, which HPD uses.
+# nlpaug's default. HPD uses nlpaug, and its paper names no models.
 DEFAULT_ROUTE = ("facebook/wmt19-en-de", "facebook/wmt19-de-en")
 # A model that translates from English, and one that translates back.
 Route = tuple[str, str]

@@ -93,7 +93,7 @@ class Thesaurus:
 
 
 class _Substitution(SynonymAug):  # type: ignore[misc]
-    """SynonymAug with a `Thesaurus`; aug_min 1 and aug_max 10 are nlpaug's defaults, which HPD uses."""
+    """SynonymAug with a `Thesaurus`; aug_min 1 and aug_max 10 are nlpaug's defaults. HPD's paper names no values."""
 
     def __init__(self, thesaurus: Thesaurus, share: float) -> None:
         self._thesaurus = thesaurus

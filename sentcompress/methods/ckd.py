@@ -57,9 +57,11 @@ class CKD(DiscardedHeadMethod):
 
     The paper gives no temperature. The code learns scale = exp(p) from p = 1, an initial temperature of 0.37;
     `temperature=0.05` fixes it instead. In the code, each GPU has its own queue, and the teacher's dropout stays on
-    during training, which is a bug; here, teacher vectors are computed without dropout. Paper and code pool the student
-    like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In the code, this layer is the checkpoint's
-    own; here, it is new.
+    during training, which is a bug; here, teacher vectors are computed without dropout.
+
+    Paper and code pool the student like the teacher: [CLS], then a Linear and Tanh (`--pooling cls-mlp`). In the code,
+    this layer is the checkpoint's own; here, it is new. Without `--pooling`, a checkpoint that names no pooling is
+    pooled by the mean.
     """
 
     title = "Contrastive knowledge distillation, stage 1"

@@ -29,8 +29,9 @@ class HPD(Method):
     centre, has a Tanh and averages over the dimensions. The code also scales SimCSE's vectors to length one
     (`teacher-embed --normalize`), fits the PCA on the first 40,000 of them (`fit-pca --sample 40000` samples at
     random), and drops sentences of more than 256 characters (`augment --max-length 256`). Its AdamW has no bias
-    correction. For checkpoint selection, the code uses the squared error on 5,000 held-out sentences, and the paper
-    uses STS-B's test set. Here it is the cosine to the target on held-out sentences, or `--dev`.
+    correction and an epsilon of 1e-6 (here 1e-8). For checkpoint selection, the code uses the squared error on 5,000
+    held-out sentences, and the paper uses STS-B's test set. Here it is the cosine to the target on held-out sentences,
+    or `--dev`.
     """
 
     title = "Homomorphic projective distillation"

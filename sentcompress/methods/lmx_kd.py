@@ -18,17 +18,17 @@ from sentcompress.methods.simtde import NORMALISE, REDUCTION, SIMTDE_RECIPE
 class LMXKD(HeadedMethod):
     """Match the teacher's hidden states in every layer, with one matrix per layer (baseline of Xie et al. 2023).
 
-    loss = alpha mean over layers l and real tokens of |h_l W_l - g_l|^2 + (1 - alpha) MSE(M s, t), with h_l and g_l
-    the states of matched layers (embeddings included) and W_l [H_s, H_t] learnt and discarded. M: Linear(D_s -> D_t,
-    bias), option `head`. The paper describes the baseline in words; the form, alpha and the orthogonal initialisation
-    of W are ours. The teacher runs alongside the student during training, because the states of every token are too
-    large to cache.
+    loss = alpha mean over layers l of MSE(h_l W_l, g_l) + (1 - alpha) MSE(M s, t), with h_l and g_l the states of
+    matched layers (embeddings included) at the real tokens, and W_l [H_s, H_t] learnt and discarded. M: Linear(D_s ->
+    D_t, bias), option `head`. The paper describes the baseline in words; the form, alpha and the orthogonal
+    initialisation of W are ours. The teacher runs alongside the student during training, because the states of every
+    token are too large to cache.
     """
 
     title = "Hidden states of every layer through learnable matrices"
     paper = "baseline of Xie et al. 2023, SimTDE"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
-    equation = "alpha mean_layers mean_tokens |h W - g|^2 + (1 - alpha) mean_B |M s - t|^2"
+    equation = "alpha mean_layers MSE(h W, g) + (1 - alpha) MSE(M s, t)"
     deployed = "the student's own pooled vector; the matrices and the head are discarded (head=kept: head deployed)"
     stage = "distill"
     needs = frozenset({"teacher", "states"})

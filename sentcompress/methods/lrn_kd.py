@@ -25,7 +25,7 @@ class LRNKD(Method):
     title = "Last layers of the teacher, sentence term only"
     paper = "baseline of Xie et al. 2023, SimTDE"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
-    equation = "mean_B |s - t|^2"
+    equation = "MSE(s, t)"
     deployed = "the student's own pooled vector"
     stage = "distill"
     needs = frozenset({"teacher"})

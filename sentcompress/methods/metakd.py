@@ -22,7 +22,8 @@ class MetaKD(Regression):
 
     DistilCSE's tables have a MetaKD row for sentence embeddings, but no formula. This form is ours. It keeps the
     prototype weights of the original. It omits the meta-teacher, which is trained on labels of every domain, and the
-    adversarial term for domain-invariant features.
+    adversarial term for domain-invariant features. DistilCSE's students are pooled as those of `ckd`
+    (`--pooling cls-mlp`), which is not the default.
     """
 
     title = "Distillation weighted by domain prototypes"

@@ -14,8 +14,9 @@ class MSE(Regression):
     vector is the embedding, and is scored on dev.
 
     DistilCSE's equation 3 is the sum over the batch of MSE(s M, t), with a matrix M if the widths differ. Here M has a
-    bias, as in DistilCSE's code, and is used for equal widths too. Our additions: `head=none` compares s and t
-    directly, if the widths are equal; `normalise=true` compares directions.
+    bias, as in DistilCSE's code, and is used for equal widths too. Its students are pooled as those of `ckd`
+    (`--pooling cls-mlp`), which is not the default. Our additions: `head=none` compares s and t directly, if the widths
+    are equal; `normalise=true` compares directions.
     """
 
     title = "Mean squared error to the teacher (KD)"

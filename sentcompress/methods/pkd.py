@@ -25,6 +25,7 @@ class PKD(Regression):
     instead of the original's cross entropy, is ours. The original uses the [CLS] state, averages the squares over the
     dimensions and tries beta from 10 to 1000. Here the pooled state is used, and the squares are summed. The original
     leaves out the student's last layer, because its output has the other term already. Here that layer is matched too.
+    DistilCSE's students are pooled as those of `ckd` (`--pooling cls-mlp`), which is not the default.
     """
 
     title = "Patient distillation from the teacher's layers"

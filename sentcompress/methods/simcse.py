@@ -34,6 +34,9 @@ class SimCSE(TripletMethod):
     paper and script instead: batch 512, 3 epochs, 32 tokens, linear decay, and learning rate 5e-5, or 1e-5 for models
     1,024 wide and more (large). HPD's baseline students have batch 256, 3 epochs and learning rate 1e-3, which looks
     high.
+
+    SimCSE pools by [CLS], then a Linear and Tanh that are kept (`--pooling cls-mlp`, the default of `train-teacher`).
+    `finetune` keeps the pooling of its model; a checkpoint that names none is pooled by the mean.
     """
 
     title = "Supervised contrastive learning on triplets"

@@ -67,7 +67,7 @@ class SimTDE(HeadedMethod):
     title = "Token and sentence distillation into factorised embeddings"
     paper = "Xie et al. 2023, SimTDE: Simple Transformer Distillation for Sentence Embeddings"
     link = "https://openreview.net/forum?id=Rnb4T-02AH"
-    equation = "alpha mean_tokens |E_s - E_t|^2 + (1 - alpha) mean_B |s - t|^2"
+    equation = "alpha MSE(E_s, E_t) + (1 - alpha) MSE(s, t)"
     deployed = "the student's own pooled vector if as wide as the teacher's or head=thrown; else the head's output"
     stage = "distill"
     needs = frozenset({"teacher", "tokens"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -30,6 +31,13 @@ TEXTS = [" ".join(WORDS[(place + step) % 8] for step in range(1 + place * 7 % 13
 def float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """No trial: on a tiny model it says nothing, and its answer may vary."""
     monkeypatch.setattr(dtype_trial, "dtype_candidates", lambda *_: ("float32",))
+
+
+def test_the_default_models_are_nlpaug_s_own() -> None:
+    from nlpaug.augmenter.word.back_translation import BackTranslationAug
+
+    defaults = inspect.signature(BackTranslationAug).parameters
+    assert tuple(defaults[name].default for name in ("from_model_name", "to_model_name")) == DEFAULT_ROUTE
 
 
 def make_translator(folder: Path, seed: int = 0) -> Path:

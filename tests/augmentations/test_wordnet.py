@@ -41,6 +41,13 @@ def test_content_words_are_replaced_and_nothing_else(spec: WordNetSpec) -> None:
     assert " and the " in new
 
 
+@pytest.mark.parametrize(("tokens", "replaced"), [(1, 1), (2, 1), (7, 3), (10, 3), (40, 10), (100, 10)])
+def test_nlpaug_s_share_of_the_tokens_is_replaced(small_wordnet: Path, tokens: int, replaced: int) -> None:
+    """Three tenths, rounded up, at least one and at most ten: nlpaug's defaults, which docs/augment.md states."""
+    (new,) = WordNetSpec(small_wordnet, None).load().augment([" ".join(["cat"] * tokens)], 0, 1)
+    assert sorted(new.split()) == ["cat"] * (tokens - replaced) + ["feline"] * replaced
+
+
 def test_a_worker_gives_the_same_sentences(spec: WordNetSpec) -> None:
     [(_, new)] = augment_pieces({spec.source: spec}, [Piece(0, spec.source, 1, 10, TEXTS)], 1)
     assert new == spec.load().augment(TEXTS, 10, 1)

@@ -230,3 +230,12 @@ def test_verdict_names_what_to_mind() -> None:
     assert judge(document(), scores_of(0.7)).cautions == []
     long = [{"name": "long", "overlap": 0.7, "shortest": 200, "longest": 400}]
     assert judge(document(neighbours={"k": 10, "by_length": long}), scores_of(0.7)).cautions == []
+
+
+def test_the_covariance_is_that_of_ibkd_s_figure_4() -> None:
+    """The first 16 dimensions, of 10,000 sentences."""
+    vectors = unit(10_050, 20, 4)
+    found = shape_of(vectors)
+    assert (found["dimensions_shown"], found["sentences_of_covariance"]) == (16, 10_000)
+    np.testing.assert_allclose(found["covariance"], np.cov(vectors[:10_000, :16].T), atol=1e-7)
+    np.testing.assert_allclose(found["correlation"], np.corrcoef(vectors[:10_000, :16].T), atol=1e-6)

@@ -43,6 +43,8 @@ def half(asking: np.ndarray, others: np.ndarray, memory: np.ndarray, z: float, t
 def test_the_loss_and_its_gradients_are_the_equation(normaliser: float) -> None:
     method = make(temperature=0.2, normaliser=normaliser)
     z = float(method.log_normaliser.exp())
+    if normaliser:  # as the paper's 1 / M
+        assert z == pytest.approx(normaliser, rel=1e-6)
     parameters = {name: tensor.detach().numpy().copy() for name, tensor in method.named_parameters()}
     memories = (method.teacher_memory.numpy(), method.student_memory.numpy())
     s, t = batch(3, 1)

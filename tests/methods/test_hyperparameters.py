@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,19 @@ def sources(method: type[Method]) -> dict[str, str]:
     return found | {f"--set {name}": option.source for name, option in method.options.items()}
 
 
+def test_the_repositories_of_the_released_code_are_told() -> None:
+    """A file of released code can only be found by its repository, which docs/methods.md names for each paper."""
+    own = {"HPD": "HPD", "CKD": "DistilCSE", "IBKD": "IBKD", "IBKDFinetune": "IBKD", "CRD": "CRD", "PKD": "PKD"}
+    cited = set()
+    for method in EVERY:
+        for source in sources(method).values():
+            for owner in re.findall(r"(?:(\w+)'s )?released code, ", source):
+                cited.add(owner or ("IBKD" if source.startswith("as ibkd") else own[method.__name__]))
+    page = (Path(__file__).resolve().parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\w+) \| \[[\w./-]+\]\(https://github\.com/", page, flags=re.MULTILINE)
+    assert sorted(told) == sorted(cited)
+
+
 def test_each_name_is_of_its_stage() -> None:
     assert {method_class(name).stage for name in METHODS} == {"distill"}
     assert {objective_class(name).stage for name in OBJECTIVES} == {"finetune"}
@@ -81,6 +95,16 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
         assert option.help
         assert option.source
         assert option.parse(str(option.default)) == option.default
+
+
+@pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
+def test_the_equation_reduces_as_the_default_does(method: type[Method]) -> None:
+    """|v|^2 is a sum over the dimensions, MSE a mean over them."""
+    reduction = method.options.get("reduction")
+    if reduction is not None:
+        signs = {"sum": "|^2", "mean": "MSE("}
+        written = {name for name, sign in signs.items() if sign in method.equation}
+        assert written == {reduction.default}
 
 
 @pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)

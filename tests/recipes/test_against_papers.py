@@ -5,6 +5,7 @@ The tables in `recipes/published` were taken from the papers, not from the recip
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass
@@ -14,12 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from transformers import BertConfig, BertModel
 
 from sentcompress.commands import find_command
 from sentcompress.commands.options import keys_of
 from sentcompress.commands.parsing import build
 from sentcompress.commands.training import TrainingOptions
+from sentcompress.methods import method_class, objective_class
+from sentcompress.methods.base import Method
 from sentcompress.methods.hyperparameters import Hyperparameters
+from sentcompress.models.factorised import _empty
 from sentcompress.models.shape import Size
 from sentcompress.recipes.document import Recipe, Stage, read_recipe
 from sentcompress.recipes.rows import Row
@@ -239,6 +245,35 @@ def same(value: Any, text: str) -> bool:
         return str(value) == text
 
 
+def test_a_method_tells_of_the_pooling_that_its_recipes_choose() -> None:
+    """Where a recipe does not leave the pooling to the command, who reads of the method alone has to know of it."""
+    chosen: set[type[Method]] = set()
+    for name in sorted({line.recipe for line in LINES} - {NONE}):
+        for variant in recipe(name).variants or [None]:
+            for stage in recipe(name).of_variant(variant).stages:
+                if str(stage.values.get("pooling", "auto")) == "auto":
+                    continue
+                if stage.command == "distill":
+                    chosen.add(method_class(str(stage.values["method"])))
+                if stage.command in ("finetune", "train-teacher"):
+                    chosen.add(objective_class(str(stage.values.get("objective", "simcse"))))
+    assert {method.__name__ for method in chosen} == {"CKD", "MSE", "PKD", "MetaKD", "SimCSE"}
+    for method in chosen:
+        assert "`--pooling cls-mlp`" in " ".join(str(inspect.getdoc(method)).split()), method
+
+
+def test_recipes_that_augment_nli_ask_for_all_of_its_sentences() -> None:
+    """IBKD, A.1: the corpus of HPD has 1,196,755 sentences, those of neutral pairs among them. Triplets lack these."""
+    augmented = set()
+    for name in sorted({line.recipe for line in LINES} - {NONE}):
+        for variant in recipe(name).variants or [None]:
+            found = recipe(name).of_variant(variant)
+            if any(stage.command == "augment" and stage.values.get("wordnet") == 1 for stage in found.stages):
+                augmented.add(name)
+                assert "neutral" in found.inputs["nli"].about
+    assert augmented == {"hpd", "hpd-ft", "ibkd", "ibkd-baselines"}
+
+
 def cells_of(name: str) -> dict[str, dict[str, str]]:
     """The printed cells of a published table: row -> column -> cell."""
     texts = (PUBLISHED / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
@@ -249,6 +284,36 @@ def cells_of(name: str) -> dict[str, dict[str, str]]:
 def told(name: str) -> str:
     """What the page of the papers says, on one line."""
     return " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+
+
+def millions(width: int, layers: int, token_dim: int | None = None) -> tuple[str, str]:
+    """The parameters of a student of BERT, without and with its pooler; `token_dim` is that of a narrow table."""
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width, "vocab_size": 30_522}
+    config = BertConfig(**sizes, num_attention_heads=2)
+    with torch.device("meta"):
+        narrow = token_dim is not None
+        model: Any = _empty(config, token_dim, 512, 2) if narrow else BertModel(config, add_pooling_layer=False)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return f"{count / 1e6:.1f}M", f"{(count + width * width + width) / 1e6:.1f}M"
+
+
+def test_the_students_have_the_parameters_that_the_papers_print() -> None:
+    """SimTDE's count the pooler; a narrow table has narrow positions and token types, as ELECTRA's."""
+    base, small = millions(768, 3, 384), millions(384, 3, 128)
+    table, entities = cells_of("simtde-table-2"), cells_of("simtde-table-3")
+    assert table["SimTDE-384-L3(768)"]["Params"] == base[1]
+    assert table["SimTDE-128-L3(384)"]["Params"] == small[1]
+    assert table["SimTDE base without encoding layer reduction"]["Params"] == millions(768, 12, 384)[1]
+    assert table["LMX-KD-384-L12(384)"]["Params"] == millions(384, 12)[1]
+    for token_dim in (64, 32):
+        assert entities[f"SimTDE-{token_dim}-L2(128)"]["Params"] == millions(128, 2, token_dim)[1]
+    page, lrn_kd = told("papers.md"), millions(768, 2)
+    assert f"SimTDE base has {base[0]} instead of {base[1]}, and SimTDE small {small[0]} instead of {small[1]}" in page
+    printed = table["LRN-KD-768-L2(768)"]["Params"]
+    assert printed not in lrn_kd
+    assert f"LRN-KD has {lrn_kd[0]} without and {lrn_kd[1]} with it; Table 2 says {printed}" in page
+    assert millions(768, 6)[1] == "67.0M"
+    assert "DistilCSE counts 52M for TinyBERT with six layers; the checkpoint has 67M" in page
 
 
 def test_the_means_that_contradict_their_columns_are_told() -> None:
