@@ -28,7 +28,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import SentenceData, pad_id
+from sentcompress.training.data import SentenceData
 from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs
 from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, make_method, train, training_request
@@ -182,7 +182,7 @@ class _Distillation:
         method = make_method(params, supplied.shapes)
         self._warn_of_new_dimensions(encoder, method)
         name, tokens = self.inputs.sentences.reference, prepared.tokens(table)
-        data = SentenceData(name, table, tokens, supplied.fields, pad_id(encoder), method)
+        data = SentenceData(name, table, tokens, supplied.fields, encoder.padding, method)
         return prepared.job(method, data, supplied.views, self._facts(options))
 
     def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:

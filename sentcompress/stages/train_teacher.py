@@ -22,7 +22,7 @@ from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
-from sentcompress.training.data import STATE, pad_id
+from sentcompress.training.data import STATE
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
@@ -107,7 +107,7 @@ class _Teaching:
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
-        data = TripletData(table.triplets(), prepared.tokens(table), pad_id(encoder))
+        data = TripletData(table.triplets(), prepared.tokens(table), encoder.padding)
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         method = make_method(params, shapes)
         facts = {

@@ -29,7 +29,7 @@ from sentcompress.ranks.group import joined
 from sentcompress.store import LOG, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.batches import WHOLE
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import STATE, TrainingData, pad_id, tokenised
+from sentcompress.training.data import STATE, TrainingData, tokenised
 from sentcompress.training.deploy import CHECKED, Deployed, deploy
 from sentcompress.training.dev import ELSEWHERE, Dev
 from sentcompress.training.loop import Training
@@ -130,7 +130,7 @@ class TrainingJob:
         """
         self._tell_numbers()
         prepared, build = self.prepared, self.prepared.build
-        given = chosen_by(prepared.encoder.tokenize, pad_id(prepared.encoder)) if chosen_by else None
+        given = chosen_by(prepared.encoder.tokenize, prepared.encoder.padding) if chosen_by else None
         rows, dev = self.data.rows_and_dev(given, prepared.settings.seed)
         training = Training(
             encoder=prepared.encoder,
