@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, load_pooled
+from sentcompress.models.layout import load_pooled
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, meaning_of, no_such_model
 from sentcompress.models.sources import (
     EMBEDDED,
@@ -72,10 +72,8 @@ class NamedModel:
         Args:
             new_pooling: how a checkpoint without modules is pooled instead, see `load_pooled`.
         """
-        if new_pooling == "auto":
-            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        else:
-            encoder = load_pooled(self.source, new_pooling, trust_remote_code=self.trust_remote_code)
+        trusted = self.trust_remote_code
+        encoder = load_pooled(self.source, new_pooling, otherwise=self.pooling, trust_remote_code=trusted)
         if self.max_length is not None:
             encoder.text = replace(encoder.text, max_length=self.max_length)
         if self.normalize is not None:
