@@ -166,14 +166,7 @@ class InitialStudent:
             check_holds_states(encoder.config, self.shape.token_dim, label)
         encoder.to(device)
         if self.shape.token_dim is not None:
-            before = encoder.depth - count
-            with (
-                reporter.track("measuring token states in sentences", total=len(sample)) as sentences,
-                reporter.track(
-                    "measuring states of single tokens", total=len(encoder.tokenizer), unit="tokens"
-                ) as tokens,
-            ):
-                states = measure_token_states(encoder, before, sample, sentences, tokens)
+            states = measure_token_states(encoder, encoder.depth - count, sample, reporter)
         if self.shape.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
             with reporter.track("measuring feed-forward neurons", total=len(fewer)) as task:
