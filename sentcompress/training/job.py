@@ -11,7 +11,7 @@ import torch
 
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.methods import package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
@@ -153,7 +153,7 @@ class TrainingJob:
         saved = self._deploy(MODEL_FOLDER, training)
         facts = self._record(progress, saved, dev, len(rows))
         with build.write(OUTCOME) as path:
-            path.write_text(to_json({"facts": facts, "files": _digests(build)}) + "\n", encoding="utf-8")
+            write_json(path, {"facts": facts, "files": _digests(build)})
         return build.finish(facts)
 
     def _tell_numbers(self) -> None:
