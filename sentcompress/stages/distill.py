@@ -19,7 +19,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.memory import require_memory
-from sentcompress.models.names import KINDS, PRESETS
+from sentcompress.models.names import PRESETS, is_of_work
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import FetchError, comes_along
@@ -133,8 +133,7 @@ def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
 
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
-    made_here = found.reference.partition("/")[0] in KINDS
-    of_hub = not made_here and not comes_along(found.place) and not Path(found.place).is_dir()
+    of_hub = not is_of_work(found.reference) and not comes_along(found.place) and not Path(found.place).is_dir()
     return not of_hub and has_modules(found.source)
 
 
