@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -123,14 +123,6 @@ def _request(
     )
 
 
-def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
-    for texts in table.stream():
-        yield texts[:count]
-        count -= len(texts)
-        if count <= 0:
-            return
-
-
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
     of_hub = not is_of_work(found.reference) and not comes_along(found.place) and not Path(found.place).is_dir()
@@ -191,7 +183,7 @@ class _Distillation:
             student = replace(student, shape=replace(shape, start=WEIGHTS))
         torch.manual_seed(self.params.seed)
         watched = table.spread(WATCHED) if student.shape.start == SENTENCES else []
-        return student.load(_first(table, COUNTED), watched, device, self.reporter)
+        return student.load(table.stream(rows=COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:
         if not self.inputs.projection:

@@ -43,9 +43,13 @@ def test_a_sample_is_spread_over_all_files(table: SentenceTable, count: int) -> 
     assert 23 - found[-1] <= -(-23 // count)
 
 
-def test_files_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import contextmanager
+@pytest.mark.parametrize(("start", "rows"), [(0, None), (5, None), (0, 7), (6, 9), (20, 3), (22, 1), (3, 0)])
+def test_a_part_of_the_rows_can_be_streamed(table: SentenceTable, start: int, rows: int | None) -> None:
+    found = [int(text) for texts in table.stream(start, rows) for text in texts]
+    assert found == list(range(23))[start : None if rows is None else start + rows]
 
+
+def test_files_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def write(name: str):  # type: ignore[no-untyped-def]
         yield tmp_path / name
