@@ -106,8 +106,7 @@ class IdentifiedTexts:
                 f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from "
                 "0, unless `id_column` names another column"
             )
-        if self.read.bad.count:
-            reporter.warn(self.read.bad.told())
+        self.read.bad.warn(reporter)
         if self.read.renamed:
             reporter.warn(
                 f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "

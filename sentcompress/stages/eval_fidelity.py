@@ -168,8 +168,7 @@ def _evaluate(
     bad = BadRecords(skip=params.skip_bad)
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
-    if bad.count:
-        reporter.warn(bad.told())
+    bad.warn(reporter)
     embedded, tokens = _embed(params, models, sample.texts, reporter)
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:

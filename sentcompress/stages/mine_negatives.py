@@ -234,8 +234,7 @@ class _Mining:
             if self.params.corpus is not None:
                 gather_texts(self.params.corpus, gatherer, bad)
             gathered = gatherer.finish()
-        if bad.count:
-            self.reporter.warn(bad.told())
+        bad.warn(self.reporter)
         for reason, pairs in gathered.left_out.items():
             self.reporter.warn(f"dropped {counted(pairs, 'pair')}: {reason.replace('_', ' ')}")
         if gathered.corpus <= (count := self.params.negatives):

@@ -74,8 +74,7 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
         return
     bad = BadRecords(params.skip_bad)
     tally = write_originals(inputs, lambda name: build.write(f"{TABLE}/{name}"), Limits(), bad, reporter)
-    if bad.count:
-        reporter.warn(bad.told())
+    bad.warn(reporter)
     if not tally.triplets:
         raise InputError(
             f"{', '.join(params.triplets)}: no triplets",
