@@ -62,6 +62,11 @@ class NamedModel:
         return self.reference.removeprefix("model:")
 
     @property
+    def covers_all_files(self) -> bool:
+        """Whether the digest is that of all files beside the model's own too, such as graphs: that of an export is."""
+        return self.reference.startswith("exports/")
+
+    @property
     def slug(self) -> str:
         """The label as a part of a file name."""
         return name_part(self.label) or "model"
