@@ -269,9 +269,8 @@ class StoredVectors:
             found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError):
             raise _damaged(path) from None
-        width = self.quantizer.bytes if self.quantizer else self.dimension
-        dtype = "uint8" if self.quantizer else self.manifest["store"]
-        if found.shape != (self.manifest["files"][number]["rows"], width) or str(found.dtype) != dtype:
+        form = Storage(self.manifest["store"], self.dimension, self.quantizer)
+        if found.shape != (self.manifest["files"][number]["rows"], form.width) or str(found.dtype) != form.dtype:
             raise _damaged(path)
         return found
 
