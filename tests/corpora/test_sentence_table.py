@@ -16,16 +16,19 @@ from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 
 
+def writer_into(folder: Path) -> SentenceWriter:
+    @contextmanager
+    def write(name: str) -> Iterator[Path]:
+        yield folder / name
+
+    return SentenceWriter(write)
+
+
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentenceTable:
     """Sentences "0" to "22" in files of seven."""
     monkeypatch.setattr(sentence_table, "FILE_ROWS", 7)
-
-    @contextmanager
-    def write(name: str) -> Iterator[Path]:
-        yield tmp_path / name
-
-    writer = SentenceWriter(write)
+    writer = writer_into(tmp_path)
     for number in range(23):
         writer.add(str(number), sentence_table.ORIGINAL, -1, "file")
     writer.finish()
@@ -50,12 +53,8 @@ def test_a_part_of_the_rows_can_be_streamed(table: SentenceTable, start: int, ro
 
 
 def test_files_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def write(name: str):  # type: ignore[no-untyped-def]
-        yield tmp_path / name
-
     monkeypatch.setattr(sentence_table, "FILE_CHARACTERS", 25)
-    writer = SentenceWriter(write)
+    writer = writer_into(tmp_path)
     for number in range(7):
         writer.add(f"{number} {'x' * 8}", "original", -1, "a.txt")
     writer.finish()
