@@ -105,6 +105,11 @@ class SentcompressWarning(UserWarning):
     """A warning about something that the user may want to change, such as a collapsed student."""
 
 
+def reason_of(error: BaseException) -> str:
+    """The first line of an error of another library; the name of its class if it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name: the closest known names, or all of them."""
     names = sorted(known)

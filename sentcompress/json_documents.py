@@ -41,6 +41,11 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
         raise InputError(f"{path} is a folder, not a JSON file", "name a file") from None
 
 
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file, as `to_json` has it."""
+    path.write_text(to_json(document) + "\n", encoding="utf-8")
+
+
 def parse_json(text: str | bytes, place: str, make_object: MakeObject | None = None) -> Any:
     """Parse a JSON document; `place` names it in errors, `make_object` is as in `read_json`.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from sentcompress.numeric import size
+
 BYTES: Mapping[str, int] = {
     "": 1,
     "b": 1,
@@ -54,10 +56,7 @@ def _whole(number: float, text: str) -> int:
 
 def told_bytes(count: int) -> str:
     """A number of bytes in words: 9.5 MB."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return counted(count, "byte")
+    return size(count) if count >= 1000 else counted(count, "byte")
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

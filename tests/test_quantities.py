@@ -38,10 +38,11 @@ def test_other_times_are_refused(text: str) -> None:
 
 
 def test_in_words() -> None:
-    assert [told_bytes(count) for count in (128, 9_489_094, 22_829_488, 1500)] == [
+    assert [told_bytes(count) for count in (128, 9_489_094, 22_829_488, 1500, 999_900)] == [
         "128 bytes",
         "9.49 MB",
         "22.8 MB",
         "1.5 kB",
+        "1,000 kB",
     ]
     assert [told_time(seconds) for seconds in (20, 100, 3700, 7300)] == ["20 s", "2 min", "62 min", "2 h 2 min"]

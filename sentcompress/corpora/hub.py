@@ -11,7 +11,7 @@ from sentcompress.corpora.document_files import documents_of_rows
 from sentcompress.corpora.readers import ReadOptions, records_of
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, reason_of
 from sentcompress.extras import check_installed, require
 from sentcompress.hub import GATED, ask_hub, network_errors
 
@@ -109,6 +109,5 @@ def _label(value: object, names: list[str] | None) -> object:
 
 
 def _unreachable(name: str, error: Exception) -> InputError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     missing = f"no file or folder {name} here, and the hub cannot be reached to look for a data set of that name"
-    return InputError(f"{missing} ({reason})", CHOICES)
+    return InputError(f"{missing} ({reason_of(error)})", CHOICES)

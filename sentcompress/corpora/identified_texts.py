@@ -22,7 +22,7 @@ from sentcompress.corpora.document_files import (
 )
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BODIES, TITLES, BadRecordError, fault_of
+from sentcompress.corpora.records import BODIES, BadRecordError, find_layout, text_of, title_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
@@ -106,8 +106,7 @@ class IdentifiedTexts:
                 f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from "
                 "0, unless `id_column` names another column"
             )
-        if self.read.bad.count:
-            reporter.warn(self.read.bad.told())
+        self.read.bad.warn(reporter)
         if self.read.renamed:
             reporter.warn(
                 f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "
@@ -255,36 +254,11 @@ def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[Identifie
 def _text_reader(name: str, there: list[str], columns: Sequence[str] = ()) -> Callable[[Mapping[str, object]], str]:
     """The text of a row: its title and text, or the named columns, joined as `documents_of_rows` joins them."""
     if columns:
-        find_columns(name, columns, there)
-        titles = columns[:1] if len(columns) > 1 and columns[0] in TITLES else ()
-
-        def joined(row: Mapping[str, object]) -> str:
-            parts = (_text(row.get(one), one) if one in titles else _value(row, one) for one in columns)
-            return " ".join(part for text in parts if (part := text.strip()))
-
-        return joined
+        return find_layout(name, there, columns, joined=True).text
     chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
             f"{name}: cannot tell which column holds the text (columns: {listed(there)})",
             ("name it with `column`", "rename it to text"),
         )
-    return lambda row: f"{_title(row)} {_value(row, chosen)}".strip()
-
-
-def _value(row: Mapping[str, object], column: str) -> str:
-    """The text of a column that every row must have; null is an empty text."""
-    if column not in row:
-        raise BadRecordError(f"no {column!r} (there: {listed(row)})")
-    return _text(row[column], column)
-
-
-def _title(row: Mapping[str, object]) -> str:
-    """The first title that the row has; empty if it has none."""
-    return next((title for one in TITLES if (title := _text(row.get(one), one).strip())), "")
-
-
-def _text(value: object, column: str) -> str:
-    if value is not None and not isinstance(value, str):
-        raise BadRecordError(f"{column!r} {fault_of(value)}")
-    return value or ""
+    return lambda row: f"{title_of(row)} {text_of(row, chosen)}".strip()

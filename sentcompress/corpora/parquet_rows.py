@@ -19,7 +19,7 @@ from sentcompress.corpora.delimited import listed, refuse_repeated
 from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
 from sentcompress.corpora.records import Unreadable
 from sentcompress.corpora.text_files import LONGEST_LINE
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, reason_of
 
 # Rows read at a time, and the most bytes they can take; fewer rows if pages or dictionaries are large.
 BATCH_ROWS = 10_000
@@ -65,7 +65,7 @@ def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]
         except UnicodeDecodeError:
             raise InputError(f"{source.name} has a column whose name is not UTF-8", "rename the column") from None
         except (pa.ArrowException, OSError, OverflowError, MemoryError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = reason_of(error)
             raise InputError(f"{source.name} is damaged or not a Parquet file ({reason})", "write it again") from None
     if number == 0:
         raise InputError(f"{source.name} has no rows", "give a file with at least one row")

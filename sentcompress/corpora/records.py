@@ -110,8 +110,8 @@ class Layout:
         if self.split and as_text(row.get(self.split, split), repr(self.split)) != split:
             return None
         if self.document:
-            return Record((_joined((self.title(row), self.body(row))),), self.relation)
-        texts = tuple(_text(row, name) for name in self.columns)
+            return Record((self.text(row),), self.relation)
+        texts = tuple(text_of(row, name) for name in self.columns)
         if self.label is None:
             return Record(texts, self.relation)
         if self.label not in row:
@@ -120,11 +120,15 @@ class Layout:
 
     def title(self, row: Mapping[str, object]) -> str:
         """The title of a document; empty if the row has none. Raises BadRecordError."""
-        return next((text for name in self.titles if name in row and (text := _text(row, name).strip())), "")
+        return title_of(row, self.titles)
 
     def body(self, row: Mapping[str, object]) -> str:
         """The text of a document without its title. Raises BadRecordError."""
-        return _joined(_text(row, name) for name in self.columns)
+        return _joined(text_of(row, name) for name in self.columns)
+
+    def text(self, row: Mapping[str, object]) -> str:
+        """The title and the text of a document in one. Raises BadRecordError."""
+        return _joined((self.title(row), self.body(row)))
 
 
 # The column with the domain of a row, unless another is named; most files have none.
@@ -231,7 +235,7 @@ def as_text(value: object, what: str) -> str:
         return ""
     if isinstance(value, str | int | float):
         return str(value)
-    raise BadRecordError(f"{what} {fault_of(value)}")
+    raise BadRecordError(f"{what} {_fault_of(value)}")
 
 
 def kind_of(value: object) -> str:
@@ -243,14 +247,20 @@ def kind_of(value: object) -> str:
     return kinds.get(type(value), f"of type {type(value).__name__}")
 
 
-def _text(row: Mapping[str, object], column: str) -> str:
+def title_of(row: Mapping[str, object], titles: Sequence[str] = TITLES) -> str:
+    """The first title that a row has in these columns; empty if it has none. Raises BadRecordError."""
+    return next((text for name in titles if name in row and (text := text_of(row, name).strip())), "")
+
+
+def text_of(row: Mapping[str, object], column: str) -> str:
+    """The text of a column that every row must have; null is an empty text. Raises BadRecordError."""
     if column not in row:
         raise BadRecordError(f"no {column!r} (there: {listed(row)})")
     value = row[column]
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise BadRecordError(f"{column!r} {fault_of(value)}")
+        raise BadRecordError(f"{column!r} {_fault_of(value)}")
     return value
 
 
@@ -259,6 +269,6 @@ def _joined(texts: Iterable[str]) -> str:
     return " ".join(stripped for text in texts if (stripped := text.strip()))
 
 
-def fault_of(value: object) -> str:
+def _fault_of(value: object) -> str:
     """What is wrong with a value that is not text."""
     return value.reason if isinstance(value, Unreadable) else f"is {kind_of(value)}, not text"

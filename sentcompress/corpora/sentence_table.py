@@ -17,6 +17,8 @@ SENTENCES_PATTERN = "sentences-{:05d}.parquet"
 FILE_ROWS = 100_000
 # A file is read into memory, so it ends early if sentences have thousands of characters.
 FILE_CHARACTERS = 2**28
+# Rows in memory while a file is streamed.
+BATCH_ROWS = 10_000
 SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -78,12 +80,18 @@ class SentenceTable:
     def _column(self, file: int, name: str) -> list[str]:
         return read_columns(self.files[file], name).column(name).to_pylist()  # type: ignore[no-any-return]
 
-    def stream(self, batch_rows: int = 10_000) -> Iterator[list[str]]:
-        """All sentences in row order, in lists of at most `batch_rows`."""
+    def stream(self, start: int = 0, rows: int | None = None) -> Iterator[list[str]]:
+        """Sentences in row order, in lists: `rows` of them from row `start` on, or all that follow."""
+        first, stop = 0, len(self) if rows is None else start + rows
         for path in self.files:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=batch_rows, columns=["text"]):
-                    yield batch.column(0).to_pylist()
+                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=["text"]):
+                    texts = batch.column(0).to_pylist()
+                    if mine := texts[max(0, start - first) : max(0, stop - first)]:
+                        yield mine
+                    first += len(texts)
+                    if first >= stop:
+                        return
 
     def spread(self, count: int) -> list[str]:
         """At most `count` sentences, evenly spaced over the table."""

@@ -12,6 +12,7 @@ from typing import AnyStr, BinaryIO, TypeVar, cast
 
 from sentcompress.corpora.byte_streams import Readable, as_source, open_bytes
 from sentcompress.errors import InputError
+from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
 
 # Bytes. A longer line or value means that the file has another format; reading on would only fill the memory.
@@ -83,9 +84,10 @@ class BadRecords:
         self.count += 1
         self.first = self.first or message
 
-    def told(self) -> str:
-        """What was skipped, in words; for a count above zero."""
-        return f"{told_skipped(self.count)}; the first: {self.first}"
+    def warn(self, reporter: Reporter) -> None:
+        """Warn of what was skipped, if anything was."""
+        if self.count:
+            reporter.warn(f"{told_skipped(self.count)}; the first: {self.first}")
 
 
 def told_skipped(count: int) -> str:

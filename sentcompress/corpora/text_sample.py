@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.readers import FILE_EXTENSIONS, read_records
+from sentcompress.corpora.smallest import Smallest
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable
 from sentcompress.errors import InputError
 
@@ -69,24 +69,16 @@ def texts_of_files(files: Iterable[Path], bad: BadRecords) -> Iterator[str]:
 def sample_texts(texts: Iterable[str], size: int, seed: int) -> TextSample:
     """Draw distinct sentences with equal probability, independent of their order and repetitions.
 
-    The sample is the `size` sentences with the smallest keyed hashes (bottom-k sampling).
+    The sample is the `size` sentences with the smallest keyed hashes.
     """
     key = seed.to_bytes(8, "little")
-    kept: dict[int, str] = {}
-    largest: list[int] = []
-    read, complete = 0, True
+    kept: Smallest[str] = Smallest(size)
+    read = 0
     for text in texts:
         read += 1
-        mark = int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=key).digest(), "little")
-        if mark in kept or (len(kept) == size and mark > -largest[0]):
-            complete = complete and mark in kept
-            continue
-        kept[mark] = text
-        heapq.heappush(largest, -mark)
-        if len(kept) > size:
-            complete = False
-            del kept[-heapq.heappop(largest)]
-    return TextSample(tuple(kept[mark] for mark in sorted(kept)), read, complete)
+        mark = hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=key).digest()
+        kept.add(int.from_bytes(mark, "little"), text)
+    return TextSample(tuple(kept.values()), read, kept.complete)
 
 
 def _is_text_file(file: Path, folder: Path) -> bool:

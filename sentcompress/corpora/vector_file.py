@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.text_files import open_lines
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, reason_of
 from sentcompress.quantities import counted
 
 SUFFIX = ".npy"
@@ -109,7 +109,7 @@ def _open_array(path: Path) -> npt.NDArray[np.floating]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file", "check the path") from None
     except _BROKEN as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = reason_of(error)
         raise InputError(f"{path} is not a NumPy array: {reason}", "write it again with numpy.save") from None
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.floating):
         shape = f"{array.dtype} of shape {array.shape}"[:SHOWN]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.errors import InputError, SentcompressError
+from sentcompress.store.arrays import write_header
 
 VECTORS_PATTERN = "vectors-{:05d}.npy"
 # Pooled states of chosen teacher layers, concatenated in one row.
@@ -89,8 +90,7 @@ def writing_vectors(
     """
     written = 0
     with path.open("wb") as stream:
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(store)), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, dimension)})
+        write_header(stream, store, (rows, dimension))
 
         def append(vectors: npt.NDArray[np.float32]) -> None:
             nonlocal written

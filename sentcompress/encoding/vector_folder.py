@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sentcompress.encoding.npy_files import VECTORS_PATTERN, writing_vectors
 from sentcompress.encoding.storage import Storage
 from sentcompress.errors import InputError, UsageError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, to_json, write_json
 from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
 from sentcompress.store import MANIFEST, file_digest
 from sentcompress.store.atomic import ask_again, beside, make_folder, written
@@ -75,7 +75,7 @@ class VectorFolder:
             for number, count in enumerate(rows)
         ]
         with self._written(MANIFEST) as path:
-            _write(path, {**self.asked, "complete": True, "rows": sum(rows), "files": files})
+            write_json(path, {**self.asked, "complete": True, "rows": sum(rows), "files": files})
 
     @contextmanager
     def _written(self, name: str) -> Iterator[Path]:
@@ -179,7 +179,7 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         if said is None:
             said = {**asked, "complete": False}
             with written(path / MANIFEST) as unfinished:
-                _write(unfinished, said)
+                write_json(unfinished, said)
         finished = said["complete"] and _is_whole(path, said)
         if quantizer and not finished:
             quantizer.save(path)
@@ -193,10 +193,6 @@ def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
 
 def _has(path: Path, number: int) -> bool:
     return all((path / pattern.format(number)).is_file() for pattern in (IDS_PATTERN, VECTORS_PATTERN))
-
-
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    path.write_text(to_json(document) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -273,9 +269,8 @@ class StoredVectors:
             found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError):
             raise _damaged(path) from None
-        width = self.quantizer.bytes if self.quantizer else self.dimension
-        dtype = "uint8" if self.quantizer else self.manifest["store"]
-        if found.shape != (self.manifest["files"][number]["rows"], width) or str(found.dtype) != dtype:
+        form = Storage(self.manifest["store"], self.dimension, self.quantizer)
+        if found.shape != (self.manifest["files"][number]["rows"], form.width) or str(found.dtype) != form.dtype:
             raise _damaged(path)
         return found
 

@@ -14,7 +14,7 @@ from sentcompress.errors import DamagedError
 from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
 from sentcompress.evaluation.tables import BESIDE, Table, short, table
-from sentcompress.json_documents import finite, to_json
+from sentcompress.json_documents import finite, write_json
 from sentcompress.store import Artifact, Build, damaged, is_data
 
 FILE = "result.json"
@@ -109,7 +109,7 @@ def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:
     """
     document = finite(result)
     with build.write(FILE) as path:
-        path.write_text(to_json(document) + "\n", encoding="utf-8")
+        write_json(path, document)
     return build.finish(document)
 
 

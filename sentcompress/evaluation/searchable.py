@@ -9,11 +9,19 @@ from sentcompress.errors import InputError
 from sentcompress.evaluation.similarity import Floats, UndefinedError, normalized
 from sentcompress.models.model_files import UNUSABLE
 from sentcompress.numeric import at_most
+from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 
 
 def unsearchable(label: str, error: UndefinedError) -> InputError:
     """The error for a model with such vectors."""
     return InputError(f"{label} cannot be searched: {error}", "copy or download it again, or choose another model")
+
+
+def warn_of_zeros(reporter: Reporter, label: str, zeros: int, what: str) -> None:
+    """Warn of the zero vectors that a model gave among `what`, such as "queries", if there are any."""
+    if zeros:
+        reporter.warn(f"{label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
 
 
 def searchable(vectors: Floats, similarity: str, label: str, longest: float) -> tuple[npt.NDArray[np.float32], int]:

@@ -17,7 +17,7 @@ from sentcompress.exporting.card_usage import router_usage, usage
 from sentcompress.exporting.stored_vectors import stored_vectors
 from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.names import KINDS
+from sentcompress.models.names import is_of_work
 from sentcompress.models.shape import STATIC_STUDENT, told_sizes
 from sentcompress.models.weight_formats import INT4
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
@@ -257,7 +257,7 @@ def _chain(lineage: Sequence[Artifact]) -> Iterator[Artifact]:
     made = {artifact.reference: artifact for artifact in lineage}
     current = lineage[0] if lineage else None
     while current is not None:
-        of = [reference for reference in made_of(current) if reference.partition("/")[0] in KINDS]
+        of = [reference for reference in made_of(current) if is_of_work(reference)]
         if current.manifest["command"] != "select":
             yield current
         made.pop(current.reference, None)

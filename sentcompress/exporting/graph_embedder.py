@@ -47,9 +47,8 @@ class Graph:
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """The inputs to record in a request beside the model: the digest of an export covers its graphs."""
-        made_here = self.model.reference.startswith("exports/")
-        return {} if made_here else {f"file:{self.path.resolve()}": self.digest}
+        """The inputs to record in a request beside the model."""
+        return {} if self.model.covers_all_files else {f"file:{self.path.resolve()}": self.digest}
 
     def load(self) -> GraphEmbedder:
         """Open the graph, on as many threads as torch has.

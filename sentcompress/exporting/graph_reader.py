@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.encoding.batches import plan_batches
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, reason_of
 from sentcompress.exporting.formats import BATCH
 from sentcompress.extras import require
 from sentcompress.json_documents import read_json
@@ -257,5 +257,4 @@ def _kinds_of_faults() -> tuple[type[Exception], ...]:
 
 
 def _reason(error: BaseException) -> str:
-    said = str(error).strip() or type(error).__name__
-    return printable(said.splitlines()[0])[:LONGEST_REASON]
+    return printable(reason_of(error))[:LONGEST_REASON]

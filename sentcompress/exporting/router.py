@@ -13,7 +13,7 @@ from typing import Any
 from sentcompress.errors import InputError
 from sentcompress.exporting import verification
 from sentcompress.exporting.verification import BoundedReader, EncodeReader, open_folder
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder, similarity_of
 from sentcompress.models.model_files import MODULES, ROUTER
@@ -55,12 +55,12 @@ def write_router(routes: Mapping[str, Encoder], folder: Path) -> None:
         structure[route] = list(own)
         types |= own
     parameters = {"default_route": DOCUMENT, "allow_empty_key": True, "route_mappings": {}}
-    _write(folder / ROUTER, {"types": types, "structure": structure, "parameters": parameters})
-    _write(folder / MODULES, [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}])
+    write_json(folder / ROUTER, {"types": types, "structure": structure, "parameters": parameters})
+    write_json(folder / MODULES, [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}])
     prompts = {route: route_prompt(route, encoder.text) for route, encoder in routes.items()}
     documents = routes[DOCUMENT]
     text = replace(documents.text, prompts=prompts)
-    _write(folder / PROMPTS_FILE, text.prompts_document(similarity=similarity_of(documents)))
+    write_json(folder / PROMPTS_FILE, text.prompts_document(similarity=similarity_of(documents)))
 
 
 def route_prompt(route: str, text: TextSettings) -> str:
@@ -90,7 +90,3 @@ def verify_router(
         what = f"the router's route {route}"
         checked[route] = verification.require_agreement(found, expected, what).as_dict()
     return checked
-
-
-def _write(path: Path, value: Any) -> None:
-    path.write_text(to_json(value) + "\n", encoding="utf-8")

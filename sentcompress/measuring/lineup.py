@@ -23,7 +23,7 @@ FILES = {runtime: file for runtime, (file, _) in GRAPHS.items()}
 
 
 @dataclass(frozen=True)
-class Graph:
+class FoundGraph:
     """A folder with the ONNX graph of a runtime, and the inputs to record in a request."""
 
     folder: Path
@@ -35,29 +35,27 @@ def graphs_can_run() -> bool:
     return is_installed("onnxruntime")
 
 
-def find_graphs(work: WorkDirectory, model: NamedModel) -> dict[str, Graph]:
+def find_graphs(work: WorkDirectory, model: NamedModel) -> dict[str, FoundGraph]:
     """The ONNX graphs of exactly this model, by runtime: those in its folder, otherwise the newest export's."""
     return {runtime: graph for runtime, file in FILES.items() if (graph := _find_graph(work, model, file))}
 
 
-def _find_graph(work: WorkDirectory, model: NamedModel, file: str) -> Graph | None:
+def _find_graph(work: WorkDirectory, model: NamedModel, file: str) -> FoundGraph | None:
     path = model.source.path / file
     if path.is_file():
-        # The digest of a model folder does not include its graphs; that of an export does.
-        made_here = model.reference.startswith("exports/")
-        return Graph(model.source.path, {} if made_here else file_inputs([path]))
+        return FoundGraph(model.source.path, {} if model.covers_all_files else file_inputs([path]))
     for export in work.newest("exports"):
         # The inputs alone do not tell: the model of a router's documents is one of them.
         is_of = export.parameters.get("model") == model.reference
         if is_of and export.inputs.get(model.reference) == model.digest and (export.path / file).is_file():
-            return Graph(export.path, {export.reference: export.digest})
+            return FoundGraph(export.path, {export.reference: export.digest})
     return None
 
 
 def line_up(
     models: Mapping[str, NamedModel],
     encoders: Mapping[str, Encoder],
-    graphs: Mapping[str, Mapping[str, Graph]],
+    graphs: Mapping[str, Mapping[str, FoundGraph]],
     runtimes: Sequence[str],
     device: str,
 ) -> tuple[list[Contender], dict[str, NamedModel]]:
@@ -91,7 +89,7 @@ def _in_torch(role: str, runtime: str, model: NamedModel, encoder: Encoder, devi
     return Contender(role, runtime, job, job.load(encoder), weight_bytes(model.source.path))
 
 
-def _as_graph(role: str, runtime: str, graph: Graph, encoder: Encoder) -> Contender:
+def _as_graph(role: str, runtime: str, graph: FoundGraph, encoder: Encoder) -> Contender:
     # The same number of threads as torch uses, for a fair comparison.
     job = GraphJob(graph.folder, FILES[runtime], encoder.text, torch.get_num_threads())
     return Contender(role, runtime, job, job.load(), (graph.folder / FILES[runtime]).stat().st_size)

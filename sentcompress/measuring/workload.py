@@ -67,5 +67,5 @@ def of_simtde(paths: Sequence[Path], count: int, seed: int) -> Workload:
         raise InputError(f"no {STS_B} test pairs in {', '.join(map(str, paths))}", "name its test file with `sts`")
     subsets = sets[0].subsets
     both = [text for subset in subsets for pair in zip(subset.first, subset.second, strict=True) for text in pair]
-    files = {path.resolve() for subset in subsets for path in subset.files}
-    return Workload(sample_texts(both, count, seed).texts, both, file_inputs(sorted(files)), len(sets[0]))
+    inputs = file_inputs(path for subset in subsets for path in subset.files)
+    return Workload(sample_texts(both, count, seed).texts, both, inputs, len(sets[0]))

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder, load_pooled
-from sentcompress.models.names import KINDS, STUDENT, TEACHER, meaning_of, no_such_model
+from sentcompress.models.layout import load_pooled
+from sentcompress.models.names import KINDS, STUDENT, TEACHER, is_of_work, meaning_in, no_such_model
 from sentcompress.models.sources import (
     EMBEDDED,
     MODEL_FOLDER,
@@ -62,6 +62,11 @@ class NamedModel:
         return self.reference.removeprefix("model:")
 
     @property
+    def covers_all_files(self) -> bool:
+        """Whether the digest is that of all files beside the model's own too, such as graphs: that of an export is."""
+        return self.reference.startswith("exports/")
+
+    @property
     def slug(self) -> str:
         """The label as a part of a file name."""
         return name_part(self.label) or "model"
@@ -72,10 +77,8 @@ class NamedModel:
         Args:
             new_pooling: how a checkpoint without modules is pooled instead, see `load_pooled`.
         """
-        if new_pooling == "auto":
-            encoder = load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        else:
-            encoder = load_pooled(self.source, new_pooling, trust_remote_code=self.trust_remote_code)
+        trusted = self.trust_remote_code
+        encoder = load_pooled(self.source, new_pooling, otherwise=self.pooling, trust_remote_code=trusted)
         if self.max_length is not None:
             encoder.text = replace(encoder.text, max_length=self.max_length)
         if self.normalize is not None:
@@ -109,7 +112,7 @@ def find_model(
     """
     if name is None:
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
-    meaning = meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
+    meaning = meaning_in(work, name)
     if meaning is None:
         raise no_such_model(name, work.path, [own for kind in KINDS for own in work.names(kind)], layers=layers)
     if meaning.kind == TEACHER:
@@ -179,7 +182,7 @@ def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool)
     Whether these were made with trusted code does not matter: the work directory may come from somebody else.
     """
     asked = vectors.parameters
-    if asked["teacher"].partition("/")[0] in KINDS:
+    if is_of_work(asked["teacher"]):
         model = _of_artifact(_artifact_of_teacher(work, vectors), trust_remote_code)
     else:
         model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
@@ -249,7 +252,7 @@ def find_teacher_of(vectors: Artifact) -> ModelSource:
         InputError: if its files have changed since.
     """
     place = str(vectors.parameters["teacher"])
-    if place.partition("/")[0] in KINDS:
+    if is_of_work(place):
         found = _artifact_of_teacher(WorkDirectory(vectors.path.parents[1]), vectors)
         source = replace(locate(str(model_folder(found))), label=place)
     else:
@@ -261,7 +264,7 @@ def find_teacher_of(vectors: Artifact) -> ModelSource:
 def _artifact_of_teacher(work: WorkDirectory, vectors: Artifact) -> Artifact:
     """The current version of the teacher of vectors, a model of the work directory."""
     place = str(vectors.parameters["teacher"])
-    found = work.find(*place.split("/", 1))
+    found = work.at(place)
     if found is None:
         raise MissingArtifactError(
             f"{place}, the teacher that made {vectors.reference}, no longer exists in {work.path}",
@@ -289,7 +292,7 @@ def teacher_made_here(work: WorkDirectory, vectors: Artifact) -> Artifact | None
     for reference, digest in vectors.inputs.items():
         place = made_here(reference)
         if place and digest_now(work, place) == digest:
-            return work.find(*place.split("/", 1))
+            return work.at(place)
     return None
 
 

@@ -74,18 +74,24 @@ def _read_static(source: ModelSource) -> StaticEncoder:
     return StaticEncoder(token_vectors(table), tokenizer, text=text, **modules.parts())
 
 
-def load_pooled(source: ModelSource, pooling: str, *, trust_remote_code: bool = False) -> Encoder:
+def load_pooled(
+    source: ModelSource, pooling: str, *, otherwise: str = "auto", trust_remote_code: bool = False
+) -> Encoder:
     """Load a checkpoint without modules to train it with this pooling: `mean`, `cls` or `cls-mlp`.
 
     `cls-mlp` is the first token's state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's
     random weights.
 
+    Args:
+        pooling: `auto` is as `otherwise` says.
+        otherwise: see `load_encoder`.
+
     Raises:
         InputError: see `load_encoder`.
     """
-    with_head = pooling == "cls-mlp"
-    encoder = load_encoder(source, pooling="cls" if with_head else pooling, trust_remote_code=trust_remote_code)
-    if with_head:
+    read = {"auto": otherwise, "cls-mlp": "cls"}.get(pooling, pooling)
+    encoder = load_encoder(source, pooling=read, trust_remote_code=trust_remote_code)
+    if pooling == "cls-mlp":
         width = encoder.pooled_dimension
         encoder.dense.append(Dense(width, width, activation="Tanh"))
     return encoder

@@ -25,6 +25,7 @@ from typing import Literal
 from sentcompress.errors import InputError, did_you_mean
 from sentcompress.models.sources import EMBEDDED, HUB_NAME, HUB_PREFIX, comes_along
 from sentcompress.published import PUBLISHED
+from sentcompress.store import WorkDirectory
 from sentcompress.store.request import KINDS as ARTIFACTS
 from sentcompress.store.request import TEACHER_VECTORS
 
@@ -60,6 +61,20 @@ class Meaning:
 
     kind: Literal["artifact", "teacher", "student", "source"]
     name: str
+
+
+def is_of_work(reference: str) -> bool:
+    """Whether a reference or place of a model is that of an artifact, `students/NAME` or `exports/NAME`."""
+    return reference.partition("/")[0] in KINDS
+
+
+def meaning_in(work: WorkDirectory, name: str) -> Meaning | None:
+    """The meaning of a name in a work directory, see `meaning_of`.
+
+    Raises:
+        DamagedError: if it is the name of an artifact that cannot be read.
+    """
+    return meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
 
 
 def meaning_of(name: str, exists: Callable[[str, str], bool]) -> Meaning | None:

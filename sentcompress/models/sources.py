@@ -132,7 +132,7 @@ def digest_now(work: WorkDirectory, place: str) -> str | None:
         place: as `NamedModel.place`.
     """
     if made_here(f"{MODEL_FILES}{place}"):
-        found = work.find(*place.split("/", 1))
+        found = work.at(place)
         if found is None:
             return None
         place = str(model_folder(found))

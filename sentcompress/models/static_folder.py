@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from sentcompress.errors import InputError
@@ -20,7 +20,7 @@ from sentcompress.json_documents import read_json
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, weight_files
 from sentcompress.models.static_encoder import StaticEncoder
-from sentcompress.models.tensors import plain_tensors
+from sentcompress.models.tensors import read_tensors
 from sentcompress.models.text_settings import TransformersTokenizer
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _read_table(folder: Path, label: str) -> Tensor:
     if not files:
         raise InputError(f"the model folder of {label} has no weights", "it needs model.safetensors")
     with reading(f"{label} cannot be loaded"):
-        tensors = {name: value for path in files for name, value in _tensors(path).items()}
+        tensors = {name: value for path in files for name, value in read_tensors(path).items()}
     table = tensors.get(TABLE, tensors.get(OTHER_TABLE))
     if table is None or table.dim() != 2:
         raise InputError(f"the weights of {label} have no table of token vectors ({TABLE})", DAMAGED)
@@ -147,7 +147,3 @@ def _read_table(folder: Path, label: str) -> Tensor:
         rows = table[tensors[MAPPING].long()] if MAPPING in tensors else table
         weights = tensors.get(WEIGHTS, torch.ones(1))
         return rows.float() * weights.float().reshape(-1, 1)
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    return plain_tensors(path) if path.suffix == ".bin" else load_file(path)

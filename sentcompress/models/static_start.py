@@ -89,11 +89,7 @@ def _alone(teacher: Encoder, reporter: Reporter) -> Tensor:
 @torch.no_grad()
 def _in_sentences(teacher: Encoder, sample: Sequence[str], reporter: Reporter) -> Tensor:
     """The vector of each token's mean last state in the sample, as if it were the only one of a text: [V, D]."""
-    with (
-        reporter.track("measuring token states in sentences", total=len(sample)) as sentences,
-        reporter.track("measuring states of single tokens", total=len(teacher.tokenizer), unit="tokens") as tokens,
-    ):
-        means = measure_token_states(teacher, teacher.depth, sample, sentences, tokens).states
+    means = measure_token_states(teacher, teacher.depth, sample, reporter).states
     states = means.float().to(teacher.device).unsqueeze(1)
     return teacher.head(states, torch.ones(states.shape[:2], device=states.device)).cpu()
 

@@ -16,7 +16,7 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import check_factorisable, check_holds_states, factorised
 from sentcompress.models.families import FAMILIES, WITH_LAYERS, Family, find_family
 from sentcompress.models.feed_forward import Activity, check_narrowable, measure_activity, narrow_feed_forward
-from sentcompress.models.layout import load_encoder, load_pooled, model_size
+from sentcompress.models.layout import load_pooled, model_size
 from sentcompress.models.repeated import repeated
 from sentcompress.models.shape import RANDOM, SENTENCES, Shape, Size
 from sentcompress.models.sources import ModelSource
@@ -84,7 +84,8 @@ class InitialStudent:
             InputError: if the teacher's layers cannot be cut or narrowed, its vocabulary cannot be trimmed, or its
                 token table cannot be factorised.
         """
-        shape, encoder = self.shape, self._load()
+        shape, trusted = self.shape, self.trust_remote_code
+        encoder = load_pooled(self.source, self.new_pooling, otherwise=self.pooling, trust_remote_code=trusted)
         if shape.start == SENTENCES and not sample:
             raise ValueError("start=sentences needs a sample of sentences")
         if isinstance(encoder, TransformerEncoder):
@@ -102,11 +103,6 @@ class InitialStudent:
             raise InputError(f"{self.source.label} is a static model, which has no random start", "omit `start`")
         encoder.normalize = True
         return encoder
-
-    def _load(self) -> Encoder:
-        if self.new_pooling == "auto":
-            return load_encoder(self.source, pooling=self.pooling, trust_remote_code=self.trust_remote_code)
-        return load_pooled(self.source, self.new_pooling, trust_remote_code=self.trust_remote_code)
 
     def _shaped(
         self,
@@ -170,14 +166,7 @@ class InitialStudent:
             check_holds_states(encoder.config, self.shape.token_dim, label)
         encoder.to(device)
         if self.shape.token_dim is not None:
-            before = encoder.depth - count
-            with (
-                reporter.track("measuring token states in sentences", total=len(sample)) as sentences,
-                reporter.track(
-                    "measuring states of single tokens", total=len(encoder.tokenizer), unit="tokens"
-                ) as tokens,
-            ):
-                states = measure_token_states(encoder, before, sample, sentences, tokens)
+            states = measure_token_states(encoder, encoder.depth - count, sample, reporter)
         if self.shape.feed_forward is not None:
             fewer = sample[:: -(-len(sample) // ACTIVITY_TEXTS)]
             with reporter.track("measuring feed-forward neurons", total=len(fewer)) as task:

@@ -29,13 +29,22 @@ def module_weights(folder: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for path in files:
         with reading(f"the weights of {folder} cannot be read"):
-            tensors |= plain_tensors(path) if path.suffix == ".bin" else load_file(path)
+            tensors |= read_tensors(path)
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise InputError(
                 f"the weights of {folder} cannot be read: {name} is {tensor.dtype}, not floating-point", DAMAGED
             )
     return {name: tensor.float() for name, tensor in tensors.items()}
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a weight file, safetensors or pickled, in their own number formats.
+
+    Raises:
+        InputError: see `plain_tensors`.
+    """
+    return plain_tensors(path) if path.suffix == ".bin" else load_file(path)
 
 
 def plain_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.token_batches import TokenRows, by_length
-from sentcompress.progress import Task
+from sentcompress.progress import SILENT, Reporter, Task
 
 # Tokens per text, and per batch with padding.
 MAX_LENGTH = 256
@@ -62,11 +62,7 @@ def hidden_states(
 
 
 def measure_token_states(
-    encoder: Encoder,
-    layer: int,
-    texts: Sequence[str],
-    told_of_texts: Task | None = None,
-    told_of_tokens: Task | None = None,
+    encoder: Encoder, layer: int, texts: Sequence[str], reporter: Reporter = SILENT
 ) -> TokenStates:
     """Measure the mean state of each token at the input of a layer.
 
@@ -77,9 +73,18 @@ def measure_token_states(
         encoder: the teacher with all of its layers.
         layer: the number of layers before that input.
         texts: the sample, at least one text.
-        told_of_texts: progress over the texts.
-        told_of_tokens: progress over the tokens of the vocabulary, each encoded as a text by itself.
+        reporter: is told of the texts, and of the tokens of the vocabulary, each encoded as a text by itself.
     """
+    with (
+        reporter.track("measuring token states in sentences", total=len(texts)) as sentences,
+        reporter.track("measuring states of single tokens", total=len(encoder.tokenizer), unit="tokens") as tokens,
+    ):
+        return _measured(encoder, layer, texts, sentences, tokens)
+
+
+def _measured(
+    encoder: Encoder, layer: int, texts: Sequence[str], told_of_texts: Task, told_of_tokens: Task
+) -> TokenStates:
     rows = [row[:MAX_LENGTH] for row in encoder.tokenize(texts)]
     size, width, longest = len(encoder.tokenizer), encoder.hidden_size, max(map(len, rows))
     sums, counts = torch.zeros(size, width, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
@@ -101,7 +106,7 @@ def measure_token_states(
     return TokenStates(counts, means, by_place / (places + PRIOR_PLACES).unsqueeze(1))
 
 
-def _alone(encoder: Encoder, layer: int, size: int, task: Task | None) -> Tensor:
+def _alone(encoder: Encoder, layer: int, size: int, task: Task) -> Tensor:
     """The state of each token as the only word of a text: [V, H]."""
     *before, after = encoder.tokenize([""])[0]
     rows = [[*before, token, after] for token in range(size)]

@@ -73,8 +73,17 @@ def passages_of(documents: Iterable[Document]) -> Iterator[IdentifiedText]:
     for document in documents:
         passages, title = cut_document(document, PASSAGE_WORDS)
         for number, passage in enumerate(passages):
-            before = "" if number or passage.text.startswith(title) else title
-            yield f"{document.id}#{number}", f"{before} {passage.text}".strip()
+            yield f"{document.id}#{number}", with_title(title, number, passage.text)
+
+
+def title_before(title: str, number: int, passage: str) -> str:
+    """The title if it stands before this passage: before the first one, unless it begins with the title already."""
+    return "" if number or passage.startswith(title) else title
+
+
+def with_title(title: str, number: int, passage: str) -> str:
+    """The passage as models read it."""
+    return f"{title_before(title, number, passage)} {passage}".strip()
 
 
 def measure(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,9 @@ from sentcompress.corpora.documents_artifact import (
     TITLE,
     TRAIN,
 )
+from sentcompress.corpora.smallest import Smallest
 from sentcompress.json_documents import to_json
+from sentcompress.passages.cutting import title_before, with_title
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.holdout import Choice
 from sentcompress.passages.queries import make_queries
@@ -81,43 +82,35 @@ class WritePlan:
 
 
 class QueryPool:
-    """Candidates for held-out queries; of each kind, a random sample of `most` is kept, chosen by hashes."""
+    """Candidates for held-out queries; of each kind, a random sample of HELD_OUT_QUERIES is kept, chosen by hashes."""
 
-    def __init__(self, seed: int, most: int = HELD_OUT_QUERIES) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._most = most
-        self._kept: dict[str, dict[int, tuple[str, str]]] = {}
-        self._largest: dict[str, list[int]] = {}
+        self._kept: dict[str, Smallest[tuple[str, str]]] = {}
 
     def add(self, kind: str, text: str, document: str) -> None:
         """Add a candidate."""
-        kept, largest = self._kept.setdefault(kind, {}), self._largest.setdefault(kind, [])
-        number = mark(text, self._seed)
-        if number in kept or (len(kept) == self._most and number > -largest[0]):
-            return
-        kept[number] = (text, document)
-        heapq.heappush(largest, -number)
-        if len(kept) > self._most:
-            del kept[-heapq.heappop(largest)]
+        kept = self._kept.setdefault(kind, Smallest(HELD_OUT_QUERIES))
+        kept.add(mark(text, self._seed), (text, document))
 
     def chosen(self, besides: Set[int]) -> list[tuple[str, str, str]]:
-        """(kind, text, document) of at most `most` distinct queries; each kind has about the same number.
+        """(kind, text, document) of at most HELD_OUT_QUERIES distinct queries; each kind has about the same number.
 
         Args:
             besides: likenesses of queries that are not to be chosen.
         """
         queues = {kind: self._queue(kind, besides) for kind in QUERY_KINDS}
         found: dict[int, tuple[str, str, str]] = {}
-        for place in range(self._most):
+        for place in range(HELD_OUT_QUERIES):
             for kind, queue in queues.items():
-                if place < len(queue) and len(found) < self._most:
+                if place < len(queue) and len(found) < HELD_OUT_QUERIES:
                     alike, text, document = queue[place]
                     found.setdefault(alike, (kind, text, document))
         return list(found.values())
 
     def _queue(self, kind: str, besides: Set[int]) -> list[tuple[int, str, str]]:
         """(likeness, text, document) of the candidates of a kind, in the order of their hashes."""
-        ordered = [candidate for _, candidate in sorted(self._kept.get(kind, {}).items())]
+        ordered = self._kept[kind].values() if kind in self._kept else []
         queue = [(likeness(text, self._seed), text, document) for text, document in ordered]
         return [candidate for candidate in queue if candidate[0] not in besides]
 
@@ -150,7 +143,7 @@ def _write_held_out(
     for part, unit in _units(plan, True, task):
         for number, passage in enumerate(unit.passages):
             _write_passage(corpus, number, unit, passage)
-            seen.add(likeness(_with_title(unit, number, passage), plan.seed))
+            seen.add(likeness(with_title(unit.title, number, passage), plan.seed))
             counts.corpus += 1
         ranked = sorted(unit.passages, key=lambda text: mark(text, plan.seed))
         for passage in ranked[:passages_each]:
@@ -197,7 +190,7 @@ def _write_training(
                 counts.titles += 1
         for number, passage in enumerate(unit.passages):
             own, alike = mark_and_likeness(passage, plan.seed)
-            text = _with_title(unit, number, passage)
+            text = with_title(unit.title, number, passage)
             if alike in unwritten:
                 unwritten.discard(alike)
                 _write_passage(corpus, number, unit, passage)
@@ -231,18 +224,8 @@ def _titles(unit: Unit) -> Iterator[str]:
     return (title for title in titles if len(words_of(title)) >= _WORDS_OF_TITLE)
 
 
-def _title_before(unit: Unit, number: int, passage: str) -> str:
-    """The title if it stands before this passage: before the first one, unless it begins with the title already."""
-    return "" if number or passage.startswith(unit.title) else unit.title
-
-
-def _with_title(unit: Unit, number: int, passage: str) -> str:
-    """The passage as models read it."""
-    return f"{_title_before(unit, number, passage)} {passage}".strip()
-
-
 def _write_passage(file: TextIO, number: int, unit: Unit, passage: str) -> None:
-    _write(file, _id=f"{unit.id}#{number}", title=_title_before(unit, number, passage), text=passage)
+    _write(file, _id=f"{unit.id}#{number}", title=title_before(unit.title, number, passage), text=passage)
 
 
 def _write_query(file: TextIO, text: str, document: str, seen: frozenset[int], seed: int) -> int:

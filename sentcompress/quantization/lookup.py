@@ -70,10 +70,8 @@ def _fitting(work: WorkDirectory, model: NamedModel, number_format: str) -> str:
 def _folders(work: WorkDirectory, model: NamedModel) -> Iterator[tuple[Path, Mapping[str, str]]]:
     own = model.source.path
     if has_quantizer(own):
-        document = own / FOLDER / DOCUMENT
-        # The digest of an export covers its quantizer, and the document holds the SHA-256 of the other file.
-        made_here = model.reference.startswith("exports/")
-        yield own / FOLDER, {} if made_here else file_inputs([document])
+        # The document holds the SHA-256 of the other file.
+        yield own / FOLDER, {} if model.covers_all_files else file_inputs([own / FOLDER / DOCUMENT])
     for artifact in work.newest("quantizers"):
         fitted = artifact.facts["model"]
         if (fitted.get("reference"), fitted.get("digest")) == (model.reference, model.digest):

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save_file
 
 from sentcompress.errors import InputError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.models.checks import require_sound, unsound
 from sentcompress.numeric import at_least
 from sentcompress.quantities import counted
@@ -165,7 +165,7 @@ class Quantizer:
             "bytes": self.bytes,
             "sha256": file_digest(folder / TENSORS),
         }
-        (folder / DOCUMENT).write_text(to_json(document) + "\n", encoding="utf-8")
+        write_json(folder / DOCUMENT, document)
 
     @classmethod
     def load(cls, folder: Path) -> Quantizer:

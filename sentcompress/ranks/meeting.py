@@ -25,7 +25,7 @@ from typing import Any
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from sentcompress import signals
-from sentcompress.errors import RankError, SentcompressError
+from sentcompress.errors import RankError, SentcompressError, reason_of
 from sentcompress.ranks.launch import LIMIT, Launch
 
 BEAT_SECONDS = 1.0
@@ -233,7 +233,7 @@ class Meeting:
                 time.sleep(LONGEST_PAUSE)
         except RuntimeError:
             return self._unreachable()
-        return RankError(f"{self.launch}: communication with the other ranks failed: {_first_line(error)}", GO_ON)
+        return RankError(f"{self.launch}: communication with the other ranks failed: {reason_of(error)}", GO_ON)
 
     def _others(self) -> list[int]:
         return [rank for rank in range(self.launch.count) if rank != self.launch.number]
@@ -303,10 +303,6 @@ def _place(launch: Launch) -> str:
     return f"{launch.address}:{launch.port}"
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 @cache
 def _connections(launch: Launch) -> tuple[TCPStore, TCPStore]:
     """Two connections to the store, because each waits for one answer at a time.
@@ -336,7 +332,7 @@ def _connected(launch: Launch, *, serves: bool) -> TCPStore:
             ) from None
         if serves:
             raise RankError(
-                f"{launch}: cannot wait for the other ranks at {_place(launch)}: {_first_line(error)}"
+                f"{launch}: cannot wait for the other ranks at {_place(launch)}: {reason_of(error)}"
             ) from error
         raise RankError(
             f"{launch}: rank 0 did not answer at {_place(launch)} within {launch.seconds:g} seconds",

@@ -240,8 +240,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         # A partial build is useless: with a fixed input, the request differs.
         shutil.rmtree(build.path)
         raise
-    if bad.count:
-        reporter.warn(bad.told())
+    bad.warn(reporter)
     if bad.other_splits:
         reporter.note(
             f"left out {counted(bad.other_splits, 'row')} whose column split is not {params.split} (`split` chooses)"

@@ -13,7 +13,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.extras import check_installed
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender
-from sentcompress.measuring.lineup import FILES, Graph, described, find_graphs, graphs_can_run, line_up
+from sentcompress.measuring.lineup import FILES, FoundGraph, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.turns import Extent, take_turns, work_of
@@ -111,7 +111,7 @@ def _export_line(model: NamedModel, work: WorkDirectory) -> str:
     return shell_line(["sentcompress", "export", "--model", model.name, *work_words(work.path)])
 
 
-def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, Graph], work: WorkDirectory) -> list[str]:
+def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, FoundGraph], work: WorkDirectory) -> list[str]:
     """The requested runtimes, or by default all that are available for the model."""
     wanted = [name for name in params.runtimes if name in FILES]
     if wanted:
@@ -128,7 +128,7 @@ def _request(
     params: Params,
     workload: Workload,
     models: Mapping[str, NamedModel],
-    graphs: Mapping[str, Mapping[str, Graph]],
+    graphs: Mapping[str, Mapping[str, FoundGraph]],
     runtimes: Sequence[str],
 ) -> Request:
     inputs = dict(workload.inputs) | {model.reference: model.digest for model in models.values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.memory import require_memory
-from sentcompress.models.names import KINDS, PRESETS
+from sentcompress.models.names import PRESETS, is_of_work
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import FetchError, comes_along
@@ -28,7 +28,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import SentenceData, pad_id
+from sentcompress.training.data import SentenceData
 from sentcompress.training.further import further
 from sentcompress.training.inputs import Inputs, find_inputs
 from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, make_method, train, training_request
@@ -123,18 +123,9 @@ def _request(
     )
 
 
-def _first(table: SentenceTable, count: int) -> Iterator[list[str]]:
-    for texts in table.stream():
-        yield texts[:count]
-        count -= len(texts)
-        if count <= 0:
-            return
-
-
 def _is_sentence_encoder(found: NamedModel) -> bool:
     """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
-    made_here = found.reference.partition("/")[0] in KINDS
-    of_hub = not made_here and not comes_along(found.place) and not Path(found.place).is_dir()
+    of_hub = not is_of_work(found.reference) and not comes_along(found.place) and not Path(found.place).is_dir()
     return not of_hub and has_modules(found.source)
 
 
@@ -182,7 +173,7 @@ class _Distillation:
         method = make_method(params, supplied.shapes)
         self._warn_of_new_dimensions(encoder, method)
         name, tokens = self.inputs.sentences.reference, prepared.tokens(table)
-        data = SentenceData(name, table, tokens, supplied.fields, pad_id(encoder), method)
+        data = SentenceData(name, table, tokens, supplied.fields, encoder.padding, method)
         return prepared.job(method, data, supplied.views, self._facts(options))
 
     def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:
@@ -192,7 +183,7 @@ class _Distillation:
             student = replace(student, shape=replace(shape, start=WEIGHTS))
         torch.manual_seed(self.params.seed)
         watched = table.spread(WATCHED) if student.shape.start == SENTENCES else []
-        return student.load(_first(table, COUNTED), watched, device, self.reporter)
+        return student.load(table.stream(rows=COUNTED), watched, device, self.reporter)
 
     def _projection(self) -> dict[str, Tensor]:
         if not self.inputs.projection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,10 +13,7 @@ from typing import Any
 from sentcompress.commands.encode import Params
 from sentcompress.commands.shared import PLAIN_STORES, STDIN
 from sentcompress.commands.spelling import words
-from sentcompress.corpora.byte_streams import ByteSource, as_source, spooled_source
-from sentcompress.corpora.document_files import find_document_files
-from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
-from sentcompress.corpora.readers import ReadOptions
+from sentcompress.corpora.identified_texts import IdentifiedTexts
 from sentcompress.encoding import text_vectors
 from sentcompress.encoding.compute_plan import ComputePlan
 from sentcompress.encoding.engine import EncodeEngine
@@ -33,7 +29,7 @@ from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.passages.cutting import passages_of
+from sentcompress.passages.opened_texts import open_texts
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantization.codecs import AUTO, QUANTIZER
@@ -98,7 +94,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     quantizer = None
     if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
-    with _telling_what_is_kept(params), _open_texts(params, work, reporter) as texts:
+    with _telling_what_is_kept(params), open_texts(params, work, reporter) as texts:
         encoder = model.load()
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
         if not (params.passages or in_collection):
@@ -148,40 +144,6 @@ def _earlier_plan(params: Params) -> ComputePlan | None:
     said = read_json(path)
     plan = said.get("plan") if isinstance(said, dict) else None
     return ComputePlan(**plan) if isinstance(plan, dict) and set(plan) == set(ComputePlan.__annotations__) else None
-
-
-@contextmanager
-def _open_texts(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator[IdentifiedTexts]:
-    """The texts, which can be read twice: to count them, and to encode them."""
-    if params.lines == STDIN:
-        if sys.stdin.isatty():
-            reporter.note("reading lines from the terminal; press Ctrl-D to finish")
-        with spooled_source(sys.stdin.buffer, "standard input") as source:
-            yield _of_source(source, params)
-    elif Path(params.lines).is_dir():
-        yield _of_folder(params, work, reporter)
-    else:
-        yield _of_source(as_source(params.lines), params)
-
-
-def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
-    return identified_texts(source, _options(params), passages_of if params.passages else None, params.skip_bad)
-
-
-def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
-    folder = Path(params.lines)
-    if params.format is not None:
-        raise InputError(f"{folder} is a folder, and `format` is that of a file", "leave out `format`")
-    found = find_document_files(folder, work.path)
-    if params.passages:
-        refuse_passages(folder, found)
-    if unread := found.unread(folder):
-        reporter.note(unread)
-    return texts_of_folder(folder, found, _options(params), passages_of if params.passages else None, params.skip_bad)
-
-
-def _options(params: Params) -> ReadOptions:
-    return ReadOptions(params.format, params.column, id_column=params.id_column)
 
 
 @dataclass(frozen=True)

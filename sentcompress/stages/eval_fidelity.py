@@ -28,7 +28,7 @@ from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, normalized
 from sentcompress.evaluation.stats import Resampling
 from sentcompress.models.catalog import typed_name
-from sentcompress.models.names import KINDS
+from sentcompress.models.names import is_of_work
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import (
@@ -57,8 +57,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     model, compare = find(params.model, revision=params.revision), find(params.compare)
     source = _of_files(params, work, model) if params.text else _of_table(params, work, model)
     # Vectors record the files of their teacher; one of the work directory is given as an artifact.
-    is_artifact = compare.reference.partition("/")[0] in KINDS
-    teacher = compare.model.source.digest if compare.model and is_artifact else compare.digest
+    of_work = is_of_work(compare.reference)
+    teacher = compare.model.source.digest if compare.model and of_work else compare.digest
     projection = learnt_projection(work, model.reference, model.digest, teacher)
     inputs = {**source.inputs, **model.inputs, **compare.inputs}
     if projection is not None:
@@ -168,8 +168,7 @@ def _evaluate(
     bad = BadRecords(skip=params.skip_bad)
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
-    if bad.count:
-        reporter.warn(bad.told())
+    bad.warn(reporter)
     embedded, tokens = _embed(params, models, sample.texts, reporter)
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:

@@ -26,14 +26,13 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.retrieval import DEPTHS, MAIN, Comparison, RetrievalTask, Searched
 from sentcompress.evaluation.retrieval_protocol import protocol, with_documents
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.evaluation.searchable import searchable
+from sentcompress.evaluation.searchable import searchable, warn_of_zeros
 from sentcompress.evaluation.tables import BESIDE
 from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
-from sentcompress.quantities import counted
 from sentcompress.store import (
     MANIFEST,
     SCAFFOLD,
@@ -287,7 +286,7 @@ class RetrievalEvaluation:
                 zeros += zero
                 first = vectors[:1] if first is None else first
                 same = same and bool((vectors == first).all())
-        self._warn_of_zeros(zeros, label, "documents")
+        warn_of_zeros(self.reporter, label, zeros, "documents")
         if same and len(corpus) > 1:
             self.reporter.warn(f"{label} gives every document the same vector: its rankings are meaningless")
 
@@ -295,16 +294,12 @@ class RetrievalEvaluation:
         texts = self.collection.queries
         with self.reporter.track(f"encoding queries with {label}", total=len(texts), unit="queries") as task:
             vectors, zeros = self._searchable(queries.encode(texts, task), label)
-        self._warn_of_zeros(zeros, label, "queries")
+        warn_of_zeros(self.reporter, label, zeros, "queries")
         return vectors
 
     def _searchable(self, vectors: Vectors, label: str) -> tuple[Vectors, int]:
         longest = longest_vector(self.params.index, self.params.rescore)
         return searchable(vectors, self.params.similarity, label, longest)
-
-    def _warn_of_zeros(self, zeros: int, label: str, what: str) -> None:
-        if zeros:
-            self.reporter.warn(f"{label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
 
 
 class _Documents(Protocol):

@@ -25,7 +25,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.search_fidelity import GoldRanking, Values
 from sentcompress.evaluation.search_verdict import judge
-from sentcompress.evaluation.searchable import unsearchable
+from sentcompress.evaluation.searchable import unsearchable, warn_of_zeros
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
@@ -173,8 +173,7 @@ def _vectors(
         zeros = normalized(vectors)[1]
     except UndefinedError as error:
         raise unsearchable(source.label, error) from None
-    if zeros:
-        reporter.warn(f"{source.label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
+    warn_of_zeros(reporter, source.label, zeros, what)
     return vectors
 
 

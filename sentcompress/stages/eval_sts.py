@@ -57,8 +57,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, EmbedderSource]) -> Request:
     subsets = [subset for found in sets for subset in found.subsets]
-    files = {path.resolve() for subset in subsets for path in subset.files}
-    inputs = file_inputs(sorted(files))
+    inputs = file_inputs(path for subset in subsets for path in subset.files)
     inputs |= dict(subset.hub for subset in subsets if subset.hub)
     for model in models.values():
         inputs |= model.inputs

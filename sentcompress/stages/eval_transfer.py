@@ -64,8 +64,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource]) -> Request:
-    files = {path.resolve() for task in tasks for split in task.splits.values() for path in split.files}
-    inputs = file_inputs(sorted(files))
+    inputs = file_inputs(path for task in tasks for split in task.splits.values() for path in split.files)
     for model in models.values():
         inputs |= model.inputs
     resolved = {"tasks": [task.name for task in tasks], **{role: model.reference for role, model in models.items()}}

@@ -27,7 +27,7 @@ from sentcompress.exporting.provenance import base_of, evaluations_of, measureme
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.names import KINDS
+from sentcompress.models.names import is_of_work
 from sentcompress.models.weight_formats import BLOCK, INT8
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -113,7 +113,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 def _find_inputs(params: Params, work: WorkDirectory) -> _Inputs:
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    if model.reference.partition("/")[0] in KINDS:
+    if is_of_work(model.reference):
         work.get(*model.reference.split("/", 1)).require_contents()
     sets = read_sts(params.sts, "test") if params.sts else []
     lineage = ancestors(work, model.reference, model.digest)
@@ -162,8 +162,8 @@ def _request(params: Params, inputs: _Inputs) -> Request:
     model, documents_by = inputs.model, inputs.documents_by
     used = [*filter(None, (inputs.sentences, inputs.quantizer)), *inputs.measured]
     digests = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
-    files = {path.resolve() for found in inputs.sets for subset in found.subsets for path in subset.files}
-    digests |= file_inputs([*sorted(files), *([params.notes] if params.notes is not None else [])])
+    files = [path for found in inputs.sets for subset in found.subsets for path in subset.files]
+    digests |= file_inputs([*files, *([params.notes] if params.notes is not None else [])])
     digests |= inputs.calibration.inputs if inputs.calibration else {}
     digests |= {documents_by.reference: documents_by.digest} if documents_by else {}
     resolved = {

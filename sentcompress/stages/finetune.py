@@ -23,7 +23,6 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory, ancestors, weight_format_of
-from sentcompress.training.data import pad_id
 from sentcompress.training.inputs import embedding
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
@@ -143,7 +142,7 @@ class _Finetuning:
             kept_tokens = prepared.tokens(SentenceTable(ordinary.path), "kept-tokens")
             teacher = prepared.residence.vectors(NpyFiles(self.vectors.path), "teacher vectors")
             kept = KeptSentences(kept_tokens, {"teacher": teacher}, prepared.settings)
-        return TripletData(table.triplets(), tokens, pad_id(prepared.encoder), kept)
+        return TripletData(table.triplets(), tokens, prepared.encoder.padding, kept)
 
     def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:
         """Let the head begin with the principal axes of the student's vectors, on sentences of the table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -181,7 +181,7 @@ class _Mining:
                 if build.fresh:
                     return build.fresh
                 table = SentenceTable(part.plan.path / sharded_mining.CORPUS)
-                self._embed(embedder, _slice(table, start, rows), rows, build, ALL_VECTORS)
+                self._embed(embedder, table.stream(start, rows), rows, build, ALL_VECTORS)
                 return build.finish({})
         except BusyError:
             return None
@@ -234,8 +234,7 @@ class _Mining:
             if self.params.corpus is not None:
                 gather_texts(self.params.corpus, gatherer, bad)
             gathered = gatherer.finish()
-        if bad.count:
-            self.reporter.warn(bad.told())
+        bad.warn(self.reporter)
         for reason, pairs in gathered.left_out.items():
             self.reporter.warn(f"dropped {counted(pairs, 'pair')}: {reason.replace('_', ' ')}")
         if gathered.corpus <= (count := self.params.negatives):
@@ -270,15 +269,3 @@ class _Mining:
         plan.tell(self.reporter)
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
             return build_index(plan, corpus, task).search
-
-
-def _slice(table: SentenceTable, start: int, rows: int) -> Iterator[list[str]]:
-    """Consecutive rows of a table, in lists."""
-    first = 0
-    for texts in table.stream():
-        mine = texts[max(0, start - first) : max(0, start + rows - first)]
-        if mine:
-            yield mine
-        first += len(texts)
-        if first >= start + rows:
-            return

@@ -13,7 +13,7 @@ from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.registry import command_for
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
-from sentcompress.models.names import meaning_of
+from sentcompress.models.names import meaning_in
 from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
@@ -100,7 +100,7 @@ def _newest(work: WorkDirectory, evidence: Evidence) -> str:
 
 def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
     students, asked = work.names("students"), _asked(evidence)
-    meaning = meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
+    meaning = meaning_in(work, name)
     if meaning and meaning.kind == "student":
         return _newest(work, evidence)
     if meaning and meaning.name in asked:

@@ -111,8 +111,7 @@ class _Splitting:
             frequencies.save(path)
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
         counts.unasked = {name: list(columns) for name, columns in bad.unasked.items()}
-        if bad.count:
-            self.reporter.warn(bad.told())
+        bad.warn(self.reporter)
         with self.build.write(_SCANNED) as path:
             path.write_text(json.dumps(asdict(counts)), encoding="utf-8")
         return counts

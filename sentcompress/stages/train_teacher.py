@@ -22,7 +22,7 @@ from sentcompress.models.shape import Size
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
-from sentcompress.training.data import STATE, pad_id
+from sentcompress.training.data import STATE
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
@@ -74,8 +74,7 @@ def _read(inputs: list[Input], params: Params, build: Build, reporter: Reporter)
         return
     bad = BadRecords(params.skip_bad)
     tally = write_originals(inputs, lambda name: build.write(f"{TABLE}/{name}"), Limits(), bad, reporter)
-    if bad.count:
-        reporter.warn(bad.told())
+    bad.warn(reporter)
     if not tally.triplets:
         raise InputError(
             f"{', '.join(params.triplets)}: no triplets",
@@ -107,7 +106,7 @@ class _Teaching:
         layer = int(options.get("layer", 0))
         check_layer(layer, encoder.depth)
         table = SentenceTable(build.path / TABLE)
-        data = TripletData(table.triplets(), prepared.tokens(table), pad_id(encoder))
+        data = TripletData(table.triplets(), prepared.tokens(table), encoder.padding)
         shapes = Shapes(encoder.dimension, 0, hidden=encoder.hidden_size, hard_negatives=1)
         method = make_method(params, shapes)
         facts = {

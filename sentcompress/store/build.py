@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sentcompress.json_documents import to_json
+from sentcompress.json_documents import write_json
 from sentcompress.store import atomic
 from sentcompress.store.atomic import MANIFEST, SCAFFOLD
 from sentcompress.store.manifests import (
@@ -90,7 +90,7 @@ class Build:
         atomic.fsync_tree(self.path)
         self.check()  # the files took a while
         with self.write(MANIFEST) as path:
-            path.write_text(to_json(sealed(manifest)) + "\n", encoding="utf-8")
+            write_json(path, sealed(manifest))
         atomic.swap(self.path, self.target)
         return read_artifact(self.target, self.target)
 

@@ -19,7 +19,7 @@ GONE, CHANGED, DAMAGED = "gone", "changed", "damaged"
 def change_of(work: WorkDirectory, reference: str, digest: str | None) -> str:
     """How an artifact with this digest has changed: GONE, CHANGED, DAMAGED, or empty if it has not."""
     try:
-        found = work.find(*reference.split("/", 1)) if "/" in reference else None
+        found = work.at(reference)
     except DamagedError:
         return DAMAGED
     if found is None:
@@ -72,7 +72,7 @@ class Freshness:
             # The model of an export stays the same while new scores make its card stale.
             student = here if (here := made_here(reference)) and here.startswith("students/") else None
             own = student or (None if reference.startswith(OUTSIDE) else reference)
-            found = self._work.find(*own.split("/", 1)) if own else None
+            found = self._work.at(own) if own else None
             if found and (state := self.state(found)[0]) not in ("fresh", "unknown"):
                 return "stale", f"{own} is {state}"
         return ("unknown", unreadable) if unreadable else ("fresh", "")

@@ -36,8 +36,8 @@ def line_of(
     waiting = [(reference, digest)]
     while waiting:
         reference, digest = waiting.pop(0)
-        kind, _, name = reference.partition("/")
-        artifact = work.find(kind, name) if kind in KINDS and kind in kinds and reference not in seen else None
+        looked_at = reference.partition("/")[0] in kinds and reference not in seen
+        artifact = work.at(reference) if looked_at else None
         if artifact is not None and artifact.digest == digest:
             seen.add(reference)
             yield artifact

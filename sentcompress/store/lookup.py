@@ -67,6 +67,15 @@ class Lookup:
             found = self._find_at(target)
         return found
 
+    def at(self, reference: str) -> Artifact | None:
+        """The finished artifact of a reference, `KIND/NAME`; None also for a reference to anything else.
+
+        Raises:
+            DamagedError: if it cannot be read.
+        """
+        kind, _, name = reference.partition("/")
+        return self.find(kind, name) if kind in KINDS else None
+
     def _find_at(self, target: Path) -> Artifact | None:
         self._finish_swap(target)
         for _ in range(3):  # a writer may swap the folders between the two calls

@@ -255,8 +255,9 @@ def file_digest(path: Path) -> str:
 
 
 def file_inputs(paths: Iterable[Path]) -> dict[str, str]:
-    """Files as inputs of a request: digest by reference, `file:<absolute path>`."""
-    return {f"file:{path.resolve()}": file_digest(path) for path in paths}
+    """Files as inputs of a request: digest by reference, `file:<absolute path>`. Each file is read once."""
+    files = {path.resolve(): path for path in paths}
+    return {f"file:{place}": file_digest(path) for place, path in files.items()}
 
 
 def tree_digest(paths: Mapping[str, Path]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.errors import InputError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.numeric import rate
 from sentcompress.quantities import told_time
 from sentcompress.store.atomic import SCAFFOLD
@@ -248,7 +248,7 @@ def _write(path: Path, snapshot: Snapshot) -> None:
     unfinished = path.with_name(f".{path.name}.tmp")
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        unfinished.write_text(to_json(snapshot.as_dict()) + "\n", encoding="utf-8")
+        write_json(unfinished, snapshot.as_dict())
         os.replace(unfinished, path)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.errors import InputError, SentcompressError
-from sentcompress.json_documents import parse_json, read_json, to_json
+from sentcompress.json_documents import parse_json, read_json, to_json, write_json
 from sentcompress.progress import Reporter
 from sentcompress.store import atomic
 from sentcompress.store.atomic import SCAFFOLD, beside
@@ -71,7 +71,7 @@ def open_partial(request: Request, target: Path, force: bool, reporter: Reporter
         **({"forced": True} if force else {}),
     }
     with atomic.written(asked) as path:
-        path.write_text(to_json(said) + "\n", encoding="utf-8")
+        write_json(path, said)
     return partial, False
 
 
@@ -120,7 +120,7 @@ def keep_failure(partial: Path, error: SentcompressError) -> None:
     """Keep the error that ended a build, for `status`; not if nothing was written that could be resumed."""
     if partial.is_dir() and not is_empty(partial):
         with suppress(OSError), atomic.written(partial / FAILURE) as path:
-            path.write_text(to_json([error.message, *error.alternatives]) + "\n", encoding="utf-8")
+            write_json(path, [error.message, *error.alternatives])
 
 
 def read_failure(partial: Path) -> SentcompressError | None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.errors import InputError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.signals import Held, StoppedError
 from sentcompress.store import LOG, Build, file_digest
@@ -85,7 +85,7 @@ class Checkpoints:
         files = {part: {"name": name, "sha256": self._digests[name]} for part, name in kept.items()}
         named = {"files": files, "log_bytes": state["progress"]["log_bytes"]}
         with self._build.write(f"{self._folder}/{INDEX}") as path:
-            path.write_text(to_json(named) + "\n", encoding="utf-8")
+            write_json(path, named)
         self._remove_all_but(set(kept.values()))
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:

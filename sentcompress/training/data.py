@@ -107,11 +107,6 @@ def tokenised(
     return build_token_cache(build, f"{STATE}/{name}", table, tokenize, reporter, ranks)
 
 
-def pad_id(encoder: Encoder) -> int:
-    """The token id that fills short rows of a batch."""
-    return int(encoder.tokenizer.pad_token_id or 0)
-
-
 def vector_field(vectors: NpyFiles) -> RowField:
     """Cached vectors of rows: [B] -> [B, D]."""
 

@@ -10,7 +10,7 @@ from sentcompress.commands.distill import OF_PUBLISHED, Params
 from sentcompress.methods import METHODS, method_class
 from sentcompress.methods.hyperparameters import OURS
 from sentcompress.models.catalog import artifact_at
-from sentcompress.models.names import meaning_of
+from sentcompress.models.names import meaning_in
 from sentcompress.models.shape import layer_count
 from sentcompress.progress import Reporter
 from sentcompress.published import PUBLISHED
@@ -68,7 +68,7 @@ def further(params: Params, work: WorkDirectory, reporter: Reporter) -> tuple[Pa
 
 
 def _making_of(name: str, work: WorkDirectory) -> _Making | None:
-    meaning = meaning_of(name, lambda kind, own: work.find(kind, own) is not None)
+    meaning = meaning_in(work, name)
     if meaning is None:
         return None
     if meaning.kind == "source":

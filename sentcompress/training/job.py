@@ -11,7 +11,7 @@ import torch
 
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.errors import InputError, SentcompressError, TrainingError, UsageError
-from sentcompress.json_documents import read_json, to_json
+from sentcompress.json_documents import read_json, write_json
 from sentcompress.methods import package_of
 from sentcompress.methods.base import Method, Shapes
 from sentcompress.methods.hyperparameters import Hyperparameters
@@ -29,7 +29,7 @@ from sentcompress.ranks.group import joined
 from sentcompress.store import LOG, SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_digest, name_part
 from sentcompress.training.batches import WHOLE
 from sentcompress.training.checkpoint import Checkpoints
-from sentcompress.training.data import STATE, TrainingData, pad_id, tokenised
+from sentcompress.training.data import STATE, TrainingData, tokenised
 from sentcompress.training.deploy import CHECKED, Deployed, deploy
 from sentcompress.training.dev import ELSEWHERE, Dev
 from sentcompress.training.loop import Training
@@ -131,7 +131,7 @@ class TrainingJob:
         """
         self._tell_numbers()
         prepared, build = self.prepared, self.prepared.build
-        given = chosen_by(prepared.encoder.tokenize, pad_id(prepared.encoder)) if chosen_by else None
+        given = chosen_by(prepared.encoder.tokenize, prepared.encoder.padding) if chosen_by else None
         rows, dev = self.data.rows_and_dev(given, prepared.settings.seed)
         training = Training(
             encoder=prepared.encoder,
@@ -154,7 +154,7 @@ class TrainingJob:
         saved = self._deploy(MODEL_FOLDER, training)
         facts = self._record(progress, saved, dev, len(rows))
         with build.write(OUTCOME) as path:
-            path.write_text(to_json({"facts": facts, "files": _digests(build)}) + "\n", encoding="utf-8")
+            write_json(path, {"facts": facts, "files": _digests(build)})
         return build.finish(facts)
 
     def _tell_numbers(self) -> None:

@@ -16,7 +16,7 @@ from sentcompress.models.token_batches import Tokenize, TokenRows
 from sentcompress.progress import Reporter
 from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store import Build
-from sentcompress.store.arrays import save_array
+from sentcompress.store.arrays import save_array, write_header
 
 # The name of the joined arrays, beside the numbers of the files.
 ALL = "all"
@@ -75,8 +75,7 @@ def _join(build: Build, folder: str, names: Sequence[str]) -> None:
     places = [build.path / folder / name for name in names]
     lengths = np.concatenate([np.zeros(0, np.int32), *(np.load(f"{place}.lengths.npy") for place in places)])
     with build.write(f"{folder}/{ALL}.tokens.npy") as path, path.open("wb") as stream:
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(stream, {**header, "shape": (int(lengths.sum(dtype=np.int64)),)})
+        write_header(stream, np.int32, (int(lengths.sum(dtype=np.int64)),))
         for place in places:
             stream.write(np.load(f"{place}.tokens.npy").data)
     with build.write(f"{folder}/{ALL}.lengths.npy") as path:

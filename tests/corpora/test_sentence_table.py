@@ -16,16 +16,19 @@ from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.sentence_table import SentenceTable, SentenceWriter
 
 
+def writer_into(folder: Path) -> SentenceWriter:
+    @contextmanager
+    def write(name: str) -> Iterator[Path]:
+        yield folder / name
+
+    return SentenceWriter(write)
+
+
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentenceTable:
     """Sentences "0" to "22" in files of seven."""
     monkeypatch.setattr(sentence_table, "FILE_ROWS", 7)
-
-    @contextmanager
-    def write(name: str) -> Iterator[Path]:
-        yield tmp_path / name
-
-    writer = SentenceWriter(write)
+    writer = writer_into(tmp_path)
     for number in range(23):
         writer.add(str(number), sentence_table.ORIGINAL, -1, "file")
     writer.finish()
@@ -43,15 +46,15 @@ def test_a_sample_is_spread_over_all_files(table: SentenceTable, count: int) -> 
     assert 23 - found[-1] <= -(-23 // count)
 
 
+@pytest.mark.parametrize(("start", "rows"), [(0, None), (5, None), (0, 7), (6, 9), (20, 3), (22, 1), (3, 0)])
+def test_a_part_of_the_rows_can_be_streamed(table: SentenceTable, start: int, rows: int | None) -> None:
+    found = [int(text) for texts in table.stream(start, rows) for text in texts]
+    assert found == list(range(23))[start : None if rows is None else start + rows]
+
+
 def test_files_of_long_sentences_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import contextmanager
-
-    @contextmanager
-    def write(name: str):  # type: ignore[no-untyped-def]
-        yield tmp_path / name
-
     monkeypatch.setattr(sentence_table, "FILE_CHARACTERS", 25)
-    writer = SentenceWriter(write)
+    writer = writer_into(tmp_path)
     for number in range(7):
         writer.add(f"{number} {'x' * 8}", "original", -1, "a.txt")
     writer.finish()
