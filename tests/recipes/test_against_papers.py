@@ -375,5 +375,5 @@ def test_what_is_told_of_the_order_of_the_papers_rows_holds() -> None:
             assert max(scores, key=scores.__getitem__) == "CKD"
         if all(float(cells[f"{m}-{size}, stage 2"]["STS13"]) > float(teacher["STS13"]) for m in scores):
             above.add(size)
-    assert "as for DistilCSE's two larger students" in page
+    assert "as it is for DistilCSE's two larger students" in page
     assert above == {"BERT-base", "Tiny-L6"}
