@@ -170,6 +170,11 @@ def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
     assert size == pytest.approx(shape.bytes - graph_overhead(384, 512, "int4", layers=3), rel=0.002)
 
 
+def test_fewer_neurons_are_whole_blocks_of_weights() -> None:
+    narrow = replace(MINILM, neurons=640)
+    assert [narrow.neurons_left(share) for share in (1, 2 / 3, 1 / 3, 1 / 6, 0.01)] == [None, 416, 224, 96, 32]
+
+
 def test_a_dense_layer_is_part_of_the_graph() -> None:
     assert replace(MINILM, vector=128).graph_bytes() - MINILM.graph_bytes() == 384 * 128
 
