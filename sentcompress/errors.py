@@ -106,7 +106,7 @@ class SentcompressWarning(UserWarning):
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of an error of another library; the name of its class if it says nothing."""
+    """The first line of another library's error; the name of its class if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

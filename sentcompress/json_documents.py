@@ -42,7 +42,7 @@ def read_json(path: Path, make_object: MakeObject | None = None) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file, as `to_json` has it."""
+    """Write a document to a file as `to_json` formats it, with a newline at the end."""
     path.write_text(to_json(document) + "\n", encoding="utf-8")
 
 

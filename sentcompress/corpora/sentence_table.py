@@ -81,7 +81,7 @@ class SentenceTable:
         return read_columns(self.files[file], name).column(name).to_pylist()  # type: ignore[no-any-return]
 
     def stream(self, start: int = 0, rows: int | None = None) -> Iterator[list[str]]:
-        """Sentences in row order, in lists: `rows` of them from row `start` on, or all that follow."""
+        """Sentences in row order, in lists: `rows` sentences from row `start`, or all sentences from there."""
         first, stop = 0, len(self) if rows is None else start + rows
         for path in self.files:
             with pq.ParquetFile(path) as file:

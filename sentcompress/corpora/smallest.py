@@ -12,10 +12,10 @@ class Smallest(Generic[Value]):
     """Keeps the values with the smallest numbers; of equal numbers, only the first counts.
 
     Args:
-        most: how many are kept, at least one.
+        most: the number of values to keep, at least one.
 
     Attributes:
-        complete: whether none with a number of its own was left out.
+        complete: whether all values with distinct numbers were kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,5 +38,5 @@ class Smallest(Generic[Value]):
             del self._kept[-heapq.heappop(self._largest)]
 
     def values(self) -> list[Value]:
-        """What was kept, in the order of the numbers."""
+        """The kept values, in the order of their numbers."""
         return [value for _, value in sorted(self._kept.items(), key=lambda item: item[0])]

@@ -19,7 +19,7 @@ def unsearchable(label: str, error: UndefinedError) -> InputError:
 
 
 def warn_of_zeros(reporter: Reporter, label: str, zeros: int, what: str) -> None:
-    """Warn of the zero vectors that a model gave among `what`, such as "queries", if there are any."""
+    """Warn if a model returned zero vectors; `what` names the texts, such as "queries"."""
     if zeros:
         reporter.warn(f"{label}: {counted(zeros, 'zero vector')} among the {what}; such vectors match nothing")
 

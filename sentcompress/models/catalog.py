@@ -63,7 +63,7 @@ class NamedModel:
 
     @property
     def covers_all_files(self) -> bool:
-        """Whether the digest is that of all files beside the model's own too, such as graphs: that of an export is."""
+        """Whether the digest covers all files of the folder, such as graphs. Only an export's does."""
         return self.reference.startswith("exports/")
 
     @property
