@@ -93,8 +93,14 @@ class TransformerSize:
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
 
     def neurons_left(self, share: float) -> int | None:
-        """This share of the neurons, in whole blocks, which can be stored in 4 bits; None if it is all of them."""
-        return None if share == 1 else max(BLOCK, round(share * self.neurons / BLOCK) * BLOCK)
+        """This share of the neurons; None if it is all of them.
+
+        It is rounded to whole blocks, whose weights can be stored in 4 bits, unless it is less than one block.
+        """
+        neurons = round(share * self.neurons)
+        if share == 1:
+            return None
+        return neurons if neurons < BLOCK else round(neurons / BLOCK) * BLOCK
 
     def tokens_within(self, most: int, neurons: int | None = None, weight_format: str = INT8) -> int | None:
         """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
