@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from sentcompress.commands.options import MODEL, Opt, Options
 from sentcompress.errors import UsageError
@@ -119,16 +119,6 @@ TeacherVectors = Annotated[
 ]
 
 STDIN = "-"
-Inputs = Annotated[
-    tuple[str, ...],
-    Opt(
-        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
-        "standard input, documents/NAME, or hub data sets.",
-        positional=True,
-        metavar="INPUT...",
-        affects="input",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +167,18 @@ class Sharded(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options):
-    """Options of commands that read documents or sentences; such a command has `inputs`."""
+    """Options of commands that read documents or sentences; their `faults` include `faults_of_inputs`."""
 
+    inputs: Annotated[
+        tuple[str, ...],
+        Opt(
+            "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
+            "standard input, documents/NAME, or hub data sets.",
+            positional=True,
+            metavar="INPUT...",
+            affects="input",
+        ),
+    ]
     format: Annotated[
         str | None,
         Opt(
@@ -197,6 +197,13 @@ class Reading(Options):
     revision: Annotated[
         str | None, Opt("Revision of a hub data set: a branch, tag or commit.", default="the newest")
     ] = None
+
+    def faults_of_inputs(self) -> list[str]:
+        """The faults of `inputs`."""
+        faults = [] if self.inputs else ["name at least one file, folder or data set, or - for standard input"]
+        if self.inputs.count(STDIN) > 1:
+            faults.append("standard input (-) can be read only once")
+        return faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +254,6 @@ def no_file(field: str, path: Path) -> list[str]:
 def nothing_at(path: str | Path, field: str = "") -> str:
     """The fault of a path that does not exist; `field` is the option, if it is not the argument of the command."""
     return f"`{field}` {path}: no such file or folder" if field else f"{path}: no such file or folder"
-
-
-def faults_of_inputs(params: Any) -> list[str]:
-    """The faults of `inputs` of a command with Reading."""
-    faults = [] if params.inputs else ["name at least one file, folder or data set, or - for standard input"]
-    if params.inputs.count(STDIN) > 1:
-        faults.append("standard input (-) can be read only once")
-    return faults
 
 
 def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from sentcompress.augmentations.back_translation import choose_translator
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands import find_command
 from sentcompress.commands.options import MODEL, keys_of
+from sentcompress.commands.shared import IndexOptions, Reading
 from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
@@ -34,10 +35,6 @@ from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.plan import Plan, Step
 from sentcompress.recipes.references import VECTORS
 
-# Commands that search with FAISS.
-SEARCHING = ("eval-retrieval", "mine-negatives")
-# Commands whose inputs can be data sets of the hub.
-READING = ("augment", "split-documents")
 # The format of `export` that needs no package.
 FOLDER = "folder"
 ONNX = tuple(package for package, extra in EXTRAS.items() if extra == "onnx")
@@ -107,7 +104,7 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
             checks += [partial(hub.check_model, name, None, TRANSLATORS_HINT) for name in _translators(params)]
         except InputError as error:
             yield error
-    if step.command in SEARCHING:
+    if isinstance(params, IndexOptions):
         checks.append(partial(check_installed, "faiss"))
     if step.command == "export" and set(params.formats) - {FOLDER}:
         checks.append(partial(check_installed, *ONNX))
@@ -163,9 +160,7 @@ def _check_model(name: str, revision: str | None, known: Callable[[str, str], bo
 
 def _data_sets(params: Any) -> Iterator[str]:
     """The data sets of the hub that a step reads, without their configurations."""
-    reads = params.command in READING
-    read = getattr(params, "inputs", ()) if reads else getattr(params, "triplets", ())
-    for name in map(str, read):
+    for name in params.inputs if isinstance(params, Reading) else getattr(params, "triplets", ()):
         if is_hub_data(name):
             yield name.removeprefix(HUB_PREFIX).partition(":")[0]
     for source in getattr(params, "sts", ()):
