@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -162,6 +163,11 @@ def typed_name(name: str | None, found: FoundByName) -> str:
     kind, _, own = found.name.partition("/")
     is_path = kind in KINDS and name not in (own, found.name) and not name.startswith(f"{TEACHER_VECTORS}/")
     return found.name if is_path else name
+
+
+def typed_names(params: Any, found: Mapping[str, FoundByName]) -> dict[str, str]:
+    """The `typed_name` of each option of a command that names a model, by its field."""
+    return {field: typed_name(getattr(params, field), model) for field, model in found.items()}
 
 
 def request_on_sentences(params: Any, name: str, model: NamedModel, sentences: Artifact) -> Request:
