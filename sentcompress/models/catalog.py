@@ -60,7 +60,7 @@ class NamedModel:
     @property
     def name(self) -> str:
         """A name that finds the same model later, when there is a newer student or another teacher."""
-        return self.reference.removeprefix("model:")
+        return self.reference.removeprefix(MODEL_FILES)
 
     @property
     def covers_all_files(self) -> bool:
