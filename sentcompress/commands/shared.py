@@ -74,6 +74,24 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+Format = Annotated[
+    str | None,
+    Opt(
+        "Format of the input: jsonl, csv, tsv, parquet or text.",
+        choices="sentcompress.corpora.readers:FORMATS",
+        default="from name and content",
+    ),
+]
+JudgedCollection = Annotated[
+    Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
+]
+IndexKind = Annotated[
+    str,
+    Opt(
+        "Kind of index: flat (exact), ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
+        choices="sentcompress.evaluation.index_plan:KINDS",
+    ),
+]
 TextColumns = Annotated[
     tuple[str, ...],
     Opt("Column with text; if repeated, the columns are joined in this order.", default="title and text"),
@@ -179,14 +197,7 @@ class Reading(Options):
             affects="input",
         ),
     ]
-    format: Annotated[
-        str | None,
-        Opt(
-            "Format of the inputs: jsonl, csv, tsv, parquet or text.",
-            choices="sentcompress.corpora.readers:FORMATS",
-            default="from name and content",
-        ),
-    ] = None
+    format: Format = None
     column: Annotated[
         tuple[str, ...],
         Opt("Column with text; if repeated, the columns are joined in this order.", default="found by name"),
