@@ -97,8 +97,8 @@ class _Source:
         if self.table is None:
             return sample_texts(texts_of_files(self.files, bad), params.sample, params.seed)
         wanted = set(self.rows.tolist()) if self.rows is not None else None
-        every = (text for texts in SentenceTable(self.table.path).stream() for text in texts)
-        chosen = (text for row, text in enumerate(every) if wanted is None or row in wanted)
+        every = enumerate(SentenceTable(self.table.path).sentences())
+        chosen = (text for row, text in every if wanted is None or row in wanted)
         return sample_texts(chosen, params.sample, params.seed)
 
 
