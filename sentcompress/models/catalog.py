@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_pooled
+from sentcompress.models.layout import load_pooled, read_back, save_encoder
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, is_of_work, meaning_in, no_such_model
 from sentcompress.models.sources import (
     EMBEDDED,
@@ -22,7 +22,17 @@ from sentcompress.models.sources import (
     resolve,
 )
 from sentcompress.plain_text import shell_word
-from sentcompress.store import MANIFEST, MODEL_FILES, Artifact, Request, WorkDirectory, made_here, name_part
+from sentcompress.store import (
+    MANIFEST,
+    MODEL_FILES,
+    Artifact,
+    Build,
+    Request,
+    WorkDirectory,
+    made_here,
+    name_part,
+    taught_by,
+)
 from sentcompress.store.request import TEACHER_VECTORS
 
 
@@ -168,6 +178,27 @@ def typed_name(name: str | None, found: FoundByName) -> str:
 def typed_names(params: Any, found: Mapping[str, FoundByName]) -> dict[str, str]:
     """The `typed_name` of each option of a command that names a model, by its field."""
     return {field: typed_name(getattr(params, field), model) for field, model in found.items()}
+
+
+def save_made(
+    encoder: Encoder, model: NamedModel, work: WorkDirectory, build: Build, *, trust_remote_code: bool
+) -> dict[str, Any]:
+    """Write the encoder of a student that was made of a model without training, and read it back.
+
+    Returns:
+        Its facts, and the teacher of the model.
+
+    Raises:
+        SentcompressError: if it contains NaN or infinity.
+    """
+    with build.write(MODEL_FOLDER) as folder:
+        save_encoder(encoder, folder)
+        saved = read_back(folder, trust_remote_code=trust_remote_code)
+    return {
+        "teacher": taught_by(work, model.reference, model.digest) or model.label,
+        "parameters": saved.count_parameters(),
+        "dimension": saved.dimension,
+    }
 
 
 def request_on_sentences(params: Any, name: str, model: NamedModel, sentences: Artifact) -> Request:
