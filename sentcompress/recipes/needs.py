@@ -16,7 +16,7 @@ from typing import Any
 from sentcompress.augmentations.back_translation import choose_translator
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands import find_command
-from sentcompress.commands.options import MODEL, keys_of
+from sentcompress.commands.options import named_models
 from sentcompress.commands.shared import IndexOptions, Reading
 from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.collection_folders import collection_data_set
@@ -115,7 +115,10 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
         checks.append(partial(dev_collection if dev.is_dir() else read_dev, dev))
     if (folder := getattr(params, "collection", None)) is not None and params.split:
         checks.append(partial(collection_data_set, folder, params.split))
-    checks += [partial(_check_model, name, revision, known, hub) for name, revision in _models(params)]
+    for key, name in named_models(params):
+        if name:
+            revision = _revision(params) if key.field in REVISED else None
+            checks.append(partial(_check_model, name, revision, known, hub))
     for check in checks:
         try:
             check()
@@ -132,15 +135,6 @@ def _translators(params: Any) -> list[str]:
     chosen = choose_translator(params.translator, params.back_translate)
     names = dict.fromkeys(name for route in chosen for name in route) if isinstance(chosen, list) else ()
     return [name for name in names if not Path(name).is_dir()]
-
-
-def _models(params: Any) -> Iterator[tuple[str, str | None]]:
-    """The models that a step names, each with its revision."""
-    for key in keys_of(type(params)).values():
-        if key.opt.names == MODEL:
-            given = getattr(params, key.field)
-            revision = _revision(params) if key.field in REVISED else None
-            yield from ((name, revision) for name in (given if isinstance(given, tuple) else (given,)) if name)
 
 
 def _revision(params: Any) -> str | None:
