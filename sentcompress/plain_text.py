@@ -52,6 +52,11 @@ def printable_message(text: str) -> str:
     return "\n".join(map(printable, re.split(r"\n(?=  - )", text)))
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, cut to `most` characters if it is longer; three dots say so."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def shell_word(value: object) -> str:
     """A name or path, quoted as one word of a command line that can be copied into a shell.
 

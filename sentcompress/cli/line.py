@@ -180,15 +180,15 @@ def options_of(command: Command, values: Mapping[str, Any]) -> Any:
 
 
 def _view(command: Command, outcome: Any) -> Any:
-    """What shows the command's result: a module of its own, a function of `cli.results`, or `cli.evaluations`."""
+    """What shows the command's result: a module of its own, or a function of `cli.results` or `cli.evaluations`."""
+    from sentcompress.cli import evaluations, results
+
     if isinstance(outcome, Artifact) and "shard" in outcome.facts:
-        return importlib.import_module("sentcompress.cli.shards")
+        return SimpleNamespace(show=results.show_shard)
     own = command.module or f"sentcompress.cli.{command.slug}"
     if importlib.util.find_spec(own):
         return importlib.import_module(own)
-    from sentcompress.cli import evaluations, results
-
-    return SimpleNamespace(show=results.SHOW.get(command.name, evaluations.show))
+    return SimpleNamespace(show={**results.SHOW, **evaluations.SHOW}.get(command.name, evaluations.show))
 
 
 def _show_facts(outcome: Any, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""The output of commands that print one table about their artifact; each function returns the next command."""
+"""The output of commands that print a table or two about their artifact; each function returns the next command."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 
 from sentcompress.cli import render
 from sentcompress.cli.call import Call
+from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.registry import command_for
+from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
 from sentcompress.plain_text import shell_word
 from sentcompress.store import METHOD_OF, Artifact
+from sentcompress.store.shards import Shards
 
 TRAINING = (
     *("parameters", "dimension", "dev_before_training", "dev", "dev_protocol", "best_step", "steps", "stopped"),
@@ -18,8 +21,21 @@ DISTILL = ("teacher", "student", "method", *TRAINING)
 FINETUNE = ("objective", "triplets", *TRAINING)
 MINE_NEGATIVES = ("mined_from", "model", "queries", "corpus", "triplets", "negatives", "mean_positive_score")
 SPLIT_DOCUMENTS = ("documents", "words", "passages", "titles", "queries")
+SHARD = ("rows", "queries", "compute_dtype", "sentences_per_second")
 TEACHER_EMBED = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per_second")
 TRAIN_TEACHER = ("started_from", "objective", "pooling", "triplets", *TRAINING)
+
+
+def show_shard(artifact: Artifact, call: Call) -> str | None:
+    """Show one shard of an artifact, and how many are finished; the next command if all are."""
+    facts, of = artifact.facts, str(artifact.facts["of"])
+    progress = Shards.of_part(artifact).progress()
+    done = {"finished": f"{progress.done} of {progress.count} shards"} if progress else {}
+    shown = {name: facts[name] for name in SHARD if name in facts}
+    render.print_facts({"shard": facts["shard"], **shown, **done}, of)
+    if progress is None or progress.done < progress.count:
+        return None
+    return f"sentcompress merge {shell_word(of)} --work {shell_word(call.work)}"
 
 
 def _augment(artifact: Artifact, call: Call) -> str:
@@ -45,6 +61,25 @@ def _distill(artifact: Artifact, call: Call) -> str:
     """Show the student and its training."""
     render.print_facts({key: artifact.facts[key] for key in DISTILL}, artifact.reference)
     return command_for("fidelity", artifact.name, call.work)
+
+
+def _export(artifact: Artifact, call: Call) -> str:
+    """Show the files, and how exactly they give the model's vectors."""
+    facts = artifact.facts
+    checked, sizes = facts["checked"], facts["bytes"]
+    rows = []
+    for name, one in facts["formats"].items():
+        size = sum(sizes.get(file, 0) for file in one["files"])
+        rows += [[title, size, *cosines] for title, *cosines in cosines_of(one["title"], checked[name])]
+    rows += [[title, facts["router"]["bytes"], *cosines] for title, *cosines in router_rows(facts)]
+    title = f"checked on {checked['folder']['texts']} sentences: cosine to the model's own vectors"
+    render.print_table(["file", "bytes", "smallest", "mean"], rows, title)
+    if int8 := facts.get("int8"):
+        cosines = ", ".join(f"{name} {value:.4f}" for name, value in int8["mean_cosine"].items())
+        render.print_facts({"int8 quantisation": f"{int8['quantisation']} (mean cosine: {cosines})"})
+    if facts["sts"]:
+        render.print_table(*sts_table(facts), "STS, Spearman x 100")
+    return f"sentcompress encode lines.txt --model {shell_word(artifact.path)} -o vectors.npy"
 
 
 def _finetune(artifact: Artifact, call: Call) -> str:
@@ -103,8 +138,6 @@ def _split_documents(artifact: Artifact, call: Call) -> str:
 
 def _select(artifact: Artifact, call: Call) -> str:
     """Show the ranking."""
-    from sentcompress.evaluation.metrics import METRICS
-
     facts = artifact.facts
     of = METRICS[facts["by"]]
     rows = [[str(place), one["model"], of.show(one["value"])] for place, one in enumerate(facts["ranking"], 1)]
@@ -145,6 +178,7 @@ SHOW: Mapping[str, Callable[[Artifact, Call], str]] = {
     "augment": _augment,
     "average": _average,
     "distill": _distill,
+    "export": _export,
     "finetune": _finetune,
     "fit-pca": _fit_pca,
     "fit-quantizer": _fit_quantizer,

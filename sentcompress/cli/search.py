@@ -9,6 +9,7 @@ from typing import Any
 
 from sentcompress.cli import render
 from sentcompress.cli.call import Call
+from sentcompress.plain_text import shortened
 from sentcompress.stages.search import Answer, Result
 
 # Characters of a text that are shown; fewer with two models side by side.
@@ -73,5 +74,4 @@ def _shown(identifier: str) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= most else f"{plain[: most - 3]}..."
+    return shortened(" ".join(text.split()), most)

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import Inputs, Named, Reading, Seed, Sharded, SkipBad, faults_of_inputs
+from sentcompress.commands.shared import Named, Reading, Seed, Sharded, SkipBad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,6 @@ class Params(Sharded, Reading, Named):
 
     command: ClassVar[str] = "augment"
 
-    inputs: Inputs
     wordnet: Annotated[
         int | None, Opt("Copies of each sentence with WordNet synonyms.", minimum=0, default="1; 0 for documents")
     ] = None
@@ -67,7 +66,7 @@ class Params(Sharded, Reading, Named):
         from sentcompress.augmentations.back_translation import check_translators
         from sentcompress.corpora.mixing import weights_of
 
-        faults = faults_of_inputs(self) + self.faults_of_shard()
+        faults = self.faults_of_inputs() + self.faults_of_shard()
         if self.separate_columns and len(self.column) < 2:
             faults.append("`separate_columns` needs `column` at least twice")
         if self.max_length is not None and self.max_length < self.min_length:

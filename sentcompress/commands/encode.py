@@ -12,6 +12,7 @@ from sentcompress.commands.shared import (
     Device,
     EncodingDtype,
     EncodingTokens,
+    Format,
     Hub,
     IdColumn,
     Model,
@@ -60,14 +61,7 @@ class Params(Sharded, Hub):
     ] = False
     column: TextColumns = ()
     id_column: IdColumn = None
-    format: Annotated[
-        str | None,
-        Opt(
-            "Format of FILE: jsonl, csv, tsv, parquet or text.",
-            choices="sentcompress.corpora.readers:FORMATS",
-            default="from name and content",
-        ),
-    ] = None
+    format: Format = None
     skip_bad: SkipBad = False
     runtime: Runtime = "torch"
     dtype: EncodingDtype = "auto"

@@ -14,6 +14,7 @@ from sentcompress.commands.shared import (
     Dtype,
     Hub,
     IndexOptions,
+    JudgedCollection,
     Model,
     Named,
     Runtime,
@@ -39,9 +40,7 @@ class Params(IndexOptions, Hub, Named):
             choices="sentcompress.corpora.pairs:CORPORA",
         ),
     ] = "auto"
-    collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
-    ] = None
+    collection: JudgedCollection = None
     entities: Annotated[
         Path | None,
         Opt("Entity pairs with query, entity, label: a file, or a folder of splits or languages.", affects="input"),

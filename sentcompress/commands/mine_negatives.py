@@ -10,7 +10,9 @@ from sentcompress.commands.shared import (
     Device,
     Dtype,
     Hub,
+    IndexKind,
     IndexOptions,
+    JudgedCollection,
     Named,
     Sharded,
     Similarity,
@@ -36,9 +38,7 @@ class Params(Sharded, IndexOptions, Hub, Named):
     columns: Annotated[
         tuple[str, ...], Opt("Column of --pairs; give it twice, for the query and the positive.", flag="column")
     ] = ()
-    collection: Annotated[
-        Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
-    ] = None
+    collection: JudgedCollection = None
     split: Annotated[str | None, Opt("Split of --collection.", default="train")] = None
     sentences: Annotated[
         str | None,
@@ -71,13 +71,7 @@ class Params(Sharded, IndexOptions, Hub, Named):
         str, Opt("How to choose negatives among the candidates: random or top.", choices=("random", "top"))
     ] = "random"
     similarity: Similarity = "cosine"
-    index: Annotated[
-        str,
-        Opt(
-            "Kind of index: flat (exact), or ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
-            choices="sentcompress.evaluation.index_plan:KINDS",
-        ),
-    ] = "flat"
+    index: IndexKind = "flat"
     skip_bad: SkipBad = False
     device: Device = "auto"
     dtype: Dtype = "float32"

@@ -148,6 +148,14 @@ def keys_of(params: type[Options]) -> Mapping[str, Key]:
 _KEYS: dict[type[Options], Mapping[str, Key]] = {}
 
 
+def named_models(params: Options) -> Iterator[tuple[Key, str | None]]:
+    """The options of a command that name a model, and the names; one option can name several, or none."""
+    for key in keys_of(type(params)).values():
+        if key.opt.names == MODEL:
+            value = getattr(params, key.field)
+            yield from ((key, name) for name in (value if isinstance(value, tuple) else (value,)))
+
+
 def _find_keys(params: type[Options]) -> Mapping[str, Key]:
     hints = get_type_hints(params, include_extras=True)
     defaults = {field.name: field.default for field in fields(params)}

@@ -12,6 +12,7 @@ from sentcompress.commands.shared import (
     Dtype,
     Hub,
     IdColumn,
+    IndexKind,
     IndexOptions,
     Model,
     SkipBad,
@@ -55,13 +56,7 @@ class Params(IndexOptions, Hub):
         Opt("Search the vectors of --compare with the queries of --model (asymmetric search).", affects="run"),
     ] = False
     top: Annotated[int, Opt("Number of results per query.", minimum=1, maximum=1000, affects="run")] = 10
-    index: Annotated[
-        str,
-        Opt(
-            "Kind of index: flat, ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
-            choices="sentcompress.evaluation.index_plan:KINDS",
-        ),
-    ] = "flat"
+    index: IndexKind = "flat"
     column: TextColumns = ()
     id_column: IdColumn = None
     passages: Annotated[

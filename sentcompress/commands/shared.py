@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from sentcompress.commands.options import MODEL, Opt, Options
 from sentcompress.errors import UsageError
@@ -74,6 +74,24 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+Format = Annotated[
+    str | None,
+    Opt(
+        "Format of the input: jsonl, csv, tsv, parquet or text.",
+        choices="sentcompress.corpora.readers:FORMATS",
+        default="from name and content",
+    ),
+]
+JudgedCollection = Annotated[
+    Path | None, Opt("Folder with corpus, queries and judgements, in BEIR's or MS MARCO's layout.", affects="input")
+]
+IndexKind = Annotated[
+    str,
+    Opt(
+        "Kind of index: flat (exact), ivf, ivfpq, pq, hnsw, sq8, fp16 or binary.",
+        choices="sentcompress.evaluation.index_plan:KINDS",
+    ),
+]
 TextColumns = Annotated[
     tuple[str, ...],
     Opt("Column with text; if repeated, the columns are joined in this order.", default="title and text"),
@@ -119,16 +137,6 @@ TeacherVectors = Annotated[
 ]
 
 STDIN = "-"
-Inputs = Annotated[
-    tuple[str, ...],
-    Opt(
-        "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
-        "standard input, documents/NAME, or hub data sets.",
-        positional=True,
-        metavar="INPUT...",
-        affects="input",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,16 +185,19 @@ class Sharded(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options):
-    """Options of commands that read documents or sentences; such a command has `inputs`."""
+    """Options of commands that read documents or sentences; their `faults` include `faults_of_inputs`."""
 
-    format: Annotated[
-        str | None,
+    inputs: Annotated[
+        tuple[str, ...],
         Opt(
-            "Format of the inputs: jsonl, csv, tsv, parquet or text.",
-            choices="sentcompress.corpora.readers:FORMATS",
-            default="from name and content",
+            "Files or folders (jsonl, csv, tsv, parquet, txt, md, rst, html; also .gz and .zst), BEIR folders, - for "
+            "standard input, documents/NAME, or hub data sets.",
+            positional=True,
+            metavar="INPUT...",
+            affects="input",
         ),
-    ] = None
+    ]
+    format: Format = None
     column: Annotated[
         tuple[str, ...],
         Opt("Column with text; if repeated, the columns are joined in this order.", default="found by name"),
@@ -197,6 +208,13 @@ class Reading(Options):
     revision: Annotated[
         str | None, Opt("Revision of a hub data set: a branch, tag or commit.", default="the newest")
     ] = None
+
+    def faults_of_inputs(self) -> list[str]:
+        """The faults of `inputs`."""
+        faults = [] if self.inputs else ["name at least one file, folder or data set, or - for standard input"]
+        if self.inputs.count(STDIN) > 1:
+            faults.append("standard input (-) can be read only once")
+        return faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +265,6 @@ def no_file(field: str, path: Path) -> list[str]:
 def nothing_at(path: str | Path, field: str = "") -> str:
     """The fault of a path that does not exist; `field` is the option, if it is not the argument of the command."""
     return f"`{field}` {path}: no such file or folder" if field else f"{path}: no such file or folder"
-
-
-def faults_of_inputs(params: Any) -> list[str]:
-    """The faults of `inputs` of a command with Reading."""
-    faults = [] if params.inputs else ["name at least one file, folder or data set, or - for standard input"]
-    if params.inputs.count(STDIN) > 1:
-        faults.append("standard input (-) can be read only once")
-    return faults
 
 
 def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:

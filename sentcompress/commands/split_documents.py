@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import IdColumn, Inputs, Named, Reading, Seed, SkipBad, faults_of_inputs, no_file
+from sentcompress.commands.shared import IdColumn, Named, Reading, Seed, SkipBad, no_file
 
 PASSAGE_WORDS = 160
 
@@ -17,7 +17,6 @@ class Params(Reading, Named):
 
     command: ClassVar[str] = "split-documents"
 
-    inputs: Inputs
     id_column: IdColumn = None
     passage_words: Annotated[
         int,
@@ -44,7 +43,7 @@ class Params(Reading, Named):
 
     def faults(self) -> list[str]:
         missing = [fault for path in self.queries for fault in no_file("queries", path)]
-        return faults_of_inputs(self) + missing
+        return self.faults_of_inputs() + missing
 
 
 COMMAND = Command(

@@ -53,6 +53,6 @@ def find_named_texts(work: WorkDirectory, names: Sequence[str]) -> NamedTexts:
 
 def _texts(artifact: Artifact) -> Iterator[str]:
     if artifact.reference.startswith(f"{SENTENCES}/"):
-        return (text for texts in SentenceTable(artifact.path).stream() for text in texts)
+        return SentenceTable(artifact.path).sentences()
     path = artifact.path / TRAIN
     return (str(parse_json(line, f"{path}, line {number}")["text"]) for number, line in open_lines(path))

@@ -66,7 +66,7 @@ def from_sentences(
         InputError: if it has too few sentences.
     """
     artifact = work.get("sentences", name)
-    every = (text.strip() for batch in SentenceTable(artifact.path).stream() for text in batch)
+    every = map(str.strip, SentenceTable(artifact.path).sentences())
     texts = sample_texts(filter(None, every), sample + queries + passages, seed).texts
     asked, searched = (min(most, int(len(texts) * share)) for most, share in ((queries, QUERIES), (passages, PASSAGES)))
     if not asked or searched < LEAST_PASSAGES:

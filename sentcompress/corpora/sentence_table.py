@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ class SentenceTable:
                     first += len(texts)
                     if first >= stop:
                         return
+
+    def sentences(self) -> Iterator[str]:
+        """All sentences in row order."""
+        return chain.from_iterable(self.stream())
 
     def spread(self, count: int) -> list[str]:
         """At most `count` sentences, evenly spaced over the table."""

@@ -5,7 +5,7 @@
 - `sides`: the embedders of queries and of documents; `stored_documents`: vectors of a folder in place of a model's;
   `embedded_texts`: the vectors of an evaluation, by text.
 - `npy_files`: the vectors of a table, one file for each of its files.
-- `text_vectors`, `vector_folder`, `parquet_vectors`, `storage`: what `encode` writes, with ids.
+- `text_vectors`, `vector_folder`, `storage`: what `encode` writes, with ids.
 - `sharded_vectors`, `sharded_folder`: the vectors of a table and a folder of `encode` in shards, joined by `merge`.
 - `sharing`, `evaluation_in_ranks`: texts that ranks encode together.
 - `content_words`: embeddings in two passes; `token_counts`: truncated texts; `onednn`: packed weights on a CPU.

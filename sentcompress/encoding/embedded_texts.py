@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,14 @@ class EmbeddedTexts:
     def of(self, texts: Sequence[str]) -> Vectors:
         """The vectors of some of the texts, [n, D]."""
         return self.vectors[[self.rows[text] for text in texts]]
+
+
+def for_each_model(
+    models: Mapping[str, EmbedderSource], compute: Callable[[EmbedderSource], Value]
+) -> dict[str, Value]:
+    """A value of each model, by role. Both roles can have the same model, of which the value is computed once."""
+    found = {model: compute(model) for model in dict.fromkeys(models.values())}
+    return {role: found[model] for role, model in models.items()}
 
 
 def embed_texts(

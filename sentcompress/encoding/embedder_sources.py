@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sentcompress.commands.shared import EvaluationOptions, ReferenceOptions
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.batches import windows
 from sentcompress.encoding.embedder import Embedder, Vectors, WrappedEmbedder
@@ -194,6 +196,17 @@ class FileEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
         return None
+
+
+def find_compared(work: WorkDirectory, params: EvaluationOptions | ReferenceOptions) -> dict[str, EmbedderSource]:
+    """The sources of an evaluation's model and of the compared model, if there is one, by the field of the option.
+
+    Raises:
+        MissingArtifactError, InputError: see `find_embedder`.
+    """
+    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
+    found = {"model": find(params.model, revision=params.revision)}
+    return found | ({"compare": find(params.compare)} if params.compare else {})
 
 
 def find_embedder(

@@ -13,6 +13,7 @@ from sentcompress.encoding.embedder import Embedder, MappedEmbedder, Vectors
 from sentcompress.encoding.vector_folder import StoredVectors
 from sentcompress.errors import InputError
 from sentcompress.progress import Task
+from sentcompress.store import MODEL_FILES
 
 
 class StoredDocuments:
@@ -49,7 +50,7 @@ class StoredDocuments:
     @property
     def label(self) -> str:
         """The model that encoded them, to show."""
-        return str(self._stored.manifest["model"]["reference"]).removeprefix("model:")
+        return str(self._stored.manifest["model"]["reference"]).removeprefix(MODEL_FILES)
 
     def encoded_by(self, digest: str) -> bool:
         """Whether the model of this digest encoded them."""

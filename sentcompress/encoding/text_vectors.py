@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedTexts
 from sentcompress.corpora.text_files import batches
 from sentcompress.encoding.npy_files import writing_vectors
-from sentcompress.encoding.parquet_vectors import writing_parquet
 from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.vector_folder import Vectors
+from sentcompress.errors import InputError
 from sentcompress.json_documents import to_json
 from sentcompress.progress import Task
 
 # Texts passed to the engine at a time, and those of a file of a folder; fewer if they are long.
 CHUNK, FILE_ROWS = 1000, 20_000
+# The key of the metadata of a Parquet file.
+METADATA = b"sentcompress"
 
 
 class Engine(Protocol):
@@ -49,7 +56,7 @@ class TextVectors:
 
     def write_parquet(self, path: Path, asked: Mapping[str, Any], task: Task) -> None:
         """Write one Parquet file, with ids; `asked` is kept in its metadata."""
-        with writing_parquet(path, self.storage, to_json(asked, indent=None)) as append:
+        with _writing_parquet(path, self.storage, to_json(asked, indent=None)) as append:
             for file in in_files(self.texts):
                 ids, parts = self._encoded(file, task)
                 for vectors in parts:
@@ -93,3 +100,37 @@ class TextVectors:
         """The ids of a file, and its vectors in parts."""
         # Nothing but the file's own texts goes in, so that its bytes do not depend on where a run began.
         return [one for one, _ in rows], self.engine.stream([[text for _, text in rows]], task)
+
+
+@contextmanager
+def _writing_parquet(
+    path: Path, storage: Storage, described: str
+) -> Iterator[Callable[[Sequence[str], Vectors], None]]:
+    """Write a Parquet file of ids and vectors piece by piece: yields a function that appends n ids and vectors [n, D].
+
+    A vector is a list of fixed size of float32 or float16 values, or binary of fixed size: the codes of a quantizer.
+
+    Args:
+        described: JSON for the file's metadata.
+
+    Raises:
+        InputError: if a vector is not finite as stored.
+    """
+    if storage.quantizer:
+        kind: Any = pa.binary(storage.bytes)
+    else:
+        kind = pa.list_(pa.float32() if storage.store == "float32" else pa.float16(), storage.dimension)
+    schema = pa.schema([("id", pa.string()), ("vector", kind)], metadata={METADATA: described.encode()})
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as file:
+
+        def append(ids: Sequence[str], vectors: Vectors) -> None:
+            stored = np.ascontiguousarray(storage.encode(vectors), dtype=storage.dtype)
+            if not np.isfinite(stored).all():
+                raise InputError("a vector contains NaN or infinity as stored", "try `dtype` and `store` float32")
+            if storage.quantizer:
+                column = pa.FixedSizeBinaryArray.from_buffers(kind, len(stored), [None, pa.py_buffer(stored)])
+            else:
+                column = pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), storage.dimension)
+            file.write_table(pa.table([pa.array(ids, pa.string()), column], schema=schema))
+
+        yield append

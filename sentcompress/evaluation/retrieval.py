@@ -32,7 +32,7 @@ from sentcompress.evaluation.metrics import (
 from sentcompress.evaluation.ranking import Floats, Grades, first_relevant, in_order, overlap, scores_of_queries
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Difference, Recorder, share_kept
 from sentcompress.evaluation.stats import Resampling, mean_interval, paired_mean_interval
-from sentcompress.evaluation.timing import alternate, percentiles
+from sentcompress.evaluation.timing import alternate, in_turn, percentiles
 from sentcompress.evaluation.vector_rows import VectorRows, Vectors
 from sentcompress.progress import SILENT, Reporter
 
@@ -227,9 +227,8 @@ class Comparison:
 def _one_by_one(built: Mapping[str, BuiltIndex], queries: Mapping[str, Vectors], depth: int) -> dict[str, list[float]]:
     """Seconds per search of single queries; the models alternate, and so does the one that goes first."""
     seconds: dict[str, list[float]] = {role: [] for role in built}
-    roles = list(built)
-    for number in range(min(SINGLE_QUERIES, len(queries[roles[0]]))):
-        for role in roles if number % 2 == 0 else reversed(roles):
+    for number in range(min(SINGLE_QUERIES, len(queries[MODEL]))):
+        for role in in_turn(built, number):
             query = queries[role][number : number + 1]
             start = time.perf_counter()
             built[role].search(query, depth)

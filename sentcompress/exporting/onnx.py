@@ -20,6 +20,7 @@ from sentcompress.exporting.graph_cleaning import fix_shapes, fix_token_types, f
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
+from sentcompress.quantities import told_bytes
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
 INT8_FILE = "onnx/sentence_embedding_int8.onnx"
@@ -79,7 +80,7 @@ def write_graph(encoder: Encoder, path: Path) -> None:
     size = sum(parameter.numel() * 4 for parameter in encoder.parameters())
     if size > LARGEST_BYTES:
         raise SentcompressError(
-            f"{size / 1e9:.1f} GB of weights do not fit into one ONNX file (2 GB)", "export with `formats` folder"
+            f"{told_bytes(size)} of weights do not fit into one ONNX file (2 GB)", "export with `formats` folder"
         )
     model = _trace(encoder)
     for given in model.graph.input:

@@ -9,7 +9,7 @@ from sentcompress.evaluation.results import Evaluation, read_evaluation, with_co
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.models.catalog import NamedModel, teacher_digests, teacher_made_here
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, ancestors, made_of, measurements
+from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, ancestors, made_of, measurements
 
 
 def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
@@ -19,7 +19,7 @@ def teacher_of(model: NamedModel, lineage: Sequence[Artifact]) -> str | None:
         lineage: the artifacts that the model was made from, most recent first.
     """
     labels = [str(artifact.facts["teacher"]) for artifact in lineage if artifact.facts.get("teacher")]
-    outside = model.label if model.reference.startswith("model:") else None
+    outside = model.label if model.reference.startswith(MODEL_FILES) else None
     return labels[0] if labels else outside
 
 

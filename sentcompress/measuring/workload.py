@@ -49,8 +49,7 @@ def of_file(path: Path, count: int, single: int, seed: int) -> Workload:
 
 def of_table(sentences: Artifact, count: int, single: int, seed: int) -> Workload:
     """Rows of a sentence table, sampled with the seed."""
-    table = SentenceTable(sentences.path)
-    drawn = sample_texts((text for texts in table.stream() for text in texts), count, seed).texts
+    drawn = sample_texts(SentenceTable(sentences.path).sentences(), count, seed).texts
     return Workload(drawn, drawn[:single], {sentences.reference: sentences.digest})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_pooled
+from sentcompress.models.layout import load_pooled, read_back, save_encoder
 from sentcompress.models.names import KINDS, STUDENT, TEACHER, is_of_work, meaning_in, no_such_model
 from sentcompress.models.sources import (
     EMBEDDED,
@@ -21,7 +22,17 @@ from sentcompress.models.sources import (
     resolve,
 )
 from sentcompress.plain_text import shell_word
-from sentcompress.store import MANIFEST, MODEL_FILES, Artifact, Request, WorkDirectory, made_here, name_part
+from sentcompress.store import (
+    MANIFEST,
+    MODEL_FILES,
+    Artifact,
+    Build,
+    Request,
+    WorkDirectory,
+    made_here,
+    name_part,
+    taught_by,
+)
 from sentcompress.store.request import TEACHER_VECTORS
 
 
@@ -59,7 +70,7 @@ class NamedModel:
     @property
     def name(self) -> str:
         """A name that finds the same model later, when there is a newer student or another teacher."""
-        return self.reference.removeprefix("model:")
+        return self.reference.removeprefix(MODEL_FILES)
 
     @property
     def covers_all_files(self) -> bool:
@@ -162,6 +173,32 @@ def typed_name(name: str | None, found: FoundByName) -> str:
     kind, _, own = found.name.partition("/")
     is_path = kind in KINDS and name not in (own, found.name) and not name.startswith(f"{TEACHER_VECTORS}/")
     return found.name if is_path else name
+
+
+def typed_names(params: Any, found: Mapping[str, FoundByName]) -> dict[str, str]:
+    """The `typed_name` of each option of a command that names a model, by its field."""
+    return {field: typed_name(getattr(params, field), model) for field, model in found.items()}
+
+
+def save_made(
+    encoder: Encoder, model: NamedModel, work: WorkDirectory, build: Build, *, trust_remote_code: bool
+) -> dict[str, Any]:
+    """Write the encoder of a student that was made of a model without training, and read it back.
+
+    Returns:
+        Its facts, and the teacher of the model.
+
+    Raises:
+        SentcompressError: if it contains NaN or infinity.
+    """
+    with build.write(MODEL_FOLDER) as folder:
+        save_encoder(encoder, folder)
+        saved = read_back(folder, trust_remote_code=trust_remote_code)
+    return {
+        "teacher": taught_by(work, model.reference, model.digest) or model.label,
+        "parameters": saved.count_parameters(),
+        "dimension": saved.dimension,
+    }
 
 
 def request_on_sentences(params: Any, name: str, model: NamedModel, sentences: Artifact) -> Request:

@@ -10,6 +10,7 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
 from sentcompress.models.model_files import listed_modules, read_config, weight_files
 from sentcompress.models.sources import ModelSource
+from sentcompress.quantities import told_bytes
 
 FLOAT32 = 4
 # Bytes of a number in a checkpoint that is not safetensors, by the name in its configuration.
@@ -26,8 +27,8 @@ def require_memory(source: ModelSource) -> None:
     needed, available = loaded_bytes(source.path), available_memory()
     if available is not None and needed > available:
         raise InputError(
-            f"the weights of {source.label} need {shown_bytes(needed)} of memory as float32; "
-            f"{shown_bytes(available)} are available",
+            f"the weights of {source.label} need {told_bytes(needed)} of memory as float32; "
+            f"{told_bytes(available)} are available",
             "use a smaller model, a machine or container with more memory, or end other programs",
         )
 
@@ -105,11 +106,6 @@ def _of_groups() -> Iterator[int]:
 def _statistic(path: Path, name: str) -> int:
     found = (line.split() for line in _read(path).splitlines())
     return next((int(one[1]) for one in found if len(one) == 2 and one[0] == name and one[1].isdecimal()), 0)
-
-
-def shown_bytes(count: int) -> str:
-    """A number of bytes for a message."""
-    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.2f} MB"
 
 
 def _read(path: Path) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentcompress.commands.options import MODEL as NAMES_MODEL
-from sentcompress.commands.options import keys_of
+from sentcompress.commands.options import named_models
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
 from sentcompress.corpora.transfer import TASKS
@@ -76,8 +75,8 @@ def _measured(row: Row, done: Sequence[tuple[Step, Artifact]]) -> Measured:
 
 def _roles(step: Step, model: str) -> Iterator[str]:
     """The roles in which an evaluation scored a model."""
-    for key in keys_of(type(step.params)).values():
-        if key.opt.names == NAMES_MODEL and getattr(step.params, key.field) == model:
+    for key, name in named_models(step.params):
+        if name == model:
             yield COMPARE if key.field == COMPARE else MODEL
 
 

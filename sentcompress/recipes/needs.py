@@ -16,7 +16,8 @@ from typing import Any
 from sentcompress.augmentations.back_translation import choose_translator
 from sentcompress.augmentations.wordnet import wordnet_spec
 from sentcompress.commands import find_command
-from sentcompress.commands.options import MODEL, keys_of
+from sentcompress.commands.options import named_models
+from sentcompress.commands.shared import IndexOptions, Reading
 from sentcompress.commands.spelling import spelled
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
@@ -34,10 +35,6 @@ from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.plan import Plan, Step
 from sentcompress.recipes.references import VECTORS
 
-# Commands that search with FAISS.
-SEARCHING = ("eval-retrieval", "mine-negatives")
-# Commands whose inputs can be data sets of the hub.
-READING = ("augment", "split-documents")
 # The format of `export` that needs no package.
 FOLDER = "folder"
 ONNX = tuple(package for package, extra in EXTRAS.items() if extra == "onnx")
@@ -107,7 +104,7 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
             checks += [partial(hub.check_model, name, None, TRANSLATORS_HINT) for name in _translators(params)]
         except InputError as error:
             yield error
-    if step.command in SEARCHING:
+    if isinstance(params, IndexOptions):
         checks.append(partial(check_installed, "faiss"))
     if step.command == "export" and set(params.formats) - {FOLDER}:
         checks.append(partial(check_installed, *ONNX))
@@ -118,7 +115,10 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
         checks.append(partial(dev_collection if dev.is_dir() else read_dev, dev))
     if (folder := getattr(params, "collection", None)) is not None and params.split:
         checks.append(partial(collection_data_set, folder, params.split))
-    checks += [partial(_check_model, name, revision, known, hub) for name, revision in _models(params)]
+    for key, name in named_models(params):
+        if name:
+            revision = _revision(params) if key.field in REVISED else None
+            checks.append(partial(_check_model, name, revision, known, hub))
     for check in checks:
         try:
             check()
@@ -135,15 +135,6 @@ def _translators(params: Any) -> list[str]:
     chosen = choose_translator(params.translator, params.back_translate)
     names = dict.fromkeys(name for route in chosen for name in route) if isinstance(chosen, list) else ()
     return [name for name in names if not Path(name).is_dir()]
-
-
-def _models(params: Any) -> Iterator[tuple[str, str | None]]:
-    """The models that a step names, each with its revision."""
-    for key in keys_of(type(params)).values():
-        if key.opt.names == MODEL:
-            given = getattr(params, key.field)
-            revision = _revision(params) if key.field in REVISED else None
-            yield from ((name, revision) for name in (given if isinstance(given, tuple) else (given,)) if name)
 
 
 def _revision(params: Any) -> str | None:
@@ -163,9 +154,7 @@ def _check_model(name: str, revision: str | None, known: Callable[[str, str], bo
 
 def _data_sets(params: Any) -> Iterator[str]:
     """The data sets of the hub that a step reads, without their configurations."""
-    reads = params.command in READING
-    read = getattr(params, "inputs", ()) if reads else getattr(params, "triplets", ())
-    for name in map(str, read):
+    for name in params.inputs if isinstance(params, Reading) else getattr(params, "triplets", ()):
         if is_hub_data(name):
             yield name.removeprefix(HUB_PREFIX).partition(":")[0]
     for source in getattr(params, "sts", ()):

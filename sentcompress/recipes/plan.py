@@ -10,9 +10,15 @@ from sentcompress.commands.options import Key, Options, keys_of
 from sentcompress.commands.parsing import build, from_text
 from sentcompress.commands.spelling import spelled, words
 from sentcompress.errors import SentcompressError, did_you_mean
-from sentcompress.recipes.digests import other_inputs, with_folders_opened
 from sentcompress.recipes.document import Recipe, Stage
-from sentcompress.recipes.inputs import faults_of_inputs, for_every_stage, named_values, overridden
+from sentcompress.recipes.inputs import (
+    faults_of_inputs,
+    for_every_stage,
+    named_values,
+    other_inputs,
+    overridden,
+    with_folders_opened,
+)
 from sentcompress.recipes.placeholders import FromUser, filled, placeholders
 from sentcompress.recipes.references import Known, faults_of_references, faults_of_rows
 

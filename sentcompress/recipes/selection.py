@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.commands import find_command
-from sentcompress.commands.options import MODEL, Key, keys_of
+from sentcompress.commands.options import MODEL, Key, keys_of, named_models
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.errors import did_you_mean
@@ -87,15 +87,13 @@ def _used(place: int, steps: Sequence[Step]) -> Iterator[int]:
 
 def _references(params: Any) -> Iterator[tuple[str, str | None]]:
     """Kind and name of the artifacts that a stage uses; the name is None for one that it leaves out."""
+    for key, name in named_models(params):
+        yield from _of_model(key, name)
     for key in keys_of(type(params)).values():
         value = getattr(params, key.field)
-        values = value if isinstance(value, tuple) else (value,)
-        if key.opt.names == MODEL:
-            for name in values:
-                yield from _of_model(key, name)
-        elif key.opt.names and (value is not None or key.opt.default not in (None, OFF)):
-            yield key.opt.names, value
-        for text in map(str, values):
+        if key.opt.names not in (None, MODEL) and (value is not None or key.opt.default not in (None, OFF)):
+            yield str(key.opt.names), value
+        for text in map(str, value if isinstance(value, tuple) else (value,)):
             if names_documents(text):
                 yield DOCUMENTS, text.partition("/")[2]
 

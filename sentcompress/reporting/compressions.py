@@ -13,6 +13,7 @@ from sentcompress.compression.verdict import Achieved, verdict_of
 from sentcompress.errors import SentcompressError
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
+from sentcompress.models.names import is_of_work
 from sentcompress.store import Artifact, WorkDirectory, change_of
 
 # Larger files were not written by `compress`.
@@ -48,7 +49,7 @@ class Compression:
     @property
     def models(self) -> frozenset[str]:
         """References of all models that it made: candidates, students and the export."""
-        return frozenset(found.reference for found in self.results if found and _is_model(found))
+        return frozenset(found.reference for found in self.results if found and is_of_work(found.reference))
 
     @property
     def teacher(self) -> Mapping[str, Any]:
@@ -69,10 +70,6 @@ class Compression:
         made = self.last("export")
         assert made is not None
         return made.reference
-
-
-def _is_model(artifact: Artifact) -> bool:
-    return artifact.reference.startswith(("students/", "exports/"))
 
 
 def compressions(work: WorkDirectory, evaluations: Sequence[Evaluation]) -> list[Compression]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,9 +12,10 @@ from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import BESIDE, short
 from sentcompress.json_documents import parse_json
+from sentcompress.models.names import is_of_work
 from sentcompress.reporting.compressions import Compression, compressions, replaced_results
 from sentcompress.reporting.drawing import MARKERS, SERIES
-from sentcompress.store import CHANGED, LOG, Artifact, WorkDirectory, change_of, damaged
+from sentcompress.store import CHANGED, LOG, MODEL_FILES, Artifact, WorkDirectory, change_of, damaged
 
 Found = TypeVar("Found")
 # Models made by this command are teachers: students are compared with them.
@@ -47,6 +48,11 @@ class Student:
     @property
     def name(self) -> str:
         return self.artifact.name
+
+
+def sources(found: Iterable[Evaluation | Student]) -> list[Source]:
+    """Where the figures of evaluations or students come from."""
+    return [Source.of(one.artifact) for one in found]
 
 
 @dataclass(frozen=True)
@@ -92,16 +98,11 @@ class Evidence:
 
     def compared(self, reference: str) -> bool:
         """Whether the report is about this model, rather than it being a reference for others."""
-        return (_made_here(reference) and reference not in self.teachers) or reference in self.guests
+        return (is_of_work(reference) and reference not in self.teachers) or reference in self.guests
 
     def marker(self, reference: str) -> str:
         """The marker of a model, which distinguishes models with the same colour."""
         return MARKERS[list(self.names).index(reference) % len(MARKERS)]
-
-
-def _made_here(reference: str) -> bool:
-    """Whether a model was made in the work directory."""
-    return reference.startswith(("students/", "exports/"))
 
 
 def gather(work: WorkDirectory) -> Evidence:
@@ -120,7 +121,9 @@ def gather(work: WorkDirectory) -> Evidence:
         for evaluation in evaluations[:]:
             if any(m["reference"] == reference and m.get("digest") != digest for m in evaluation.models.values()):
                 evaluations.remove(evaluation)
-                left_out[evaluation.artifact.reference] = f"it measured an earlier {reference.removeprefix('model:')}"
+                left_out[evaluation.artifact.reference] = (
+                    f"it measured an earlier {reference.removeprefix(MODEL_FILES)}"
+                )
     projections = list(_read(work, "projections", lambda artifact: artifact, left_out))
     guests = _guests(evaluations)
     made = compressions(work, evaluations)
@@ -166,7 +169,7 @@ def _stale(work: WorkDirectory, evaluation: Evaluation) -> str | None:
     """Why an evaluation is outdated (one of its models was rebuilt or removed); None if it is not."""
     for model in evaluation.models.values():
         reference = str(model["reference"])
-        if not _made_here(reference):
+        if not is_of_work(reference):
             continue  # from outside the work directory: only other evaluations know its digest
         change = change_of(work, reference, model.get("digest"))
         if change:
@@ -184,7 +187,7 @@ def _newest_digests(evaluations: Sequence[Evaluation]) -> dict[str, str | None]:
         str(model["reference"]): model.get("digest")
         for evaluation in evaluations
         for model in evaluation.models.values()
-        if not _made_here(str(model["reference"]))
+        if not is_of_work(str(model["reference"]))
     }
 
 
@@ -195,9 +198,9 @@ def _guests(evaluations: Sequence[Evaluation]) -> frozenset[str]:
         found = {role: str(model["reference"]) for role, model in evaluation.models.items()}
         model = found.pop(MODEL, "")
         others |= set(found.values())
-        if any(not _made_here(reference) for reference in found.values()):
+        if any(not is_of_work(reference) for reference in found.values()):
             asked.add(model)
-    return frozenset(reference for reference in asked - others if reference and not _made_here(reference))
+    return frozenset(reference for reference in asked - others if reference and not is_of_work(reference))
 
 
 def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guests: frozenset[str]) -> dict[str, str]:
@@ -214,7 +217,7 @@ def _names(students: Sequence[Student], evaluations: Sequence[Evaluation], guest
     finished = [student.artifact.reference for student in students]
     ordered = sorted(labels, key=lambda reference: _place(reference, finished, guests))
     shown = list(labels.values())
-    return {r: labels[r] if shown.count(labels[r]) == 1 else r.removeprefix("model:") for r in ordered}
+    return {r: labels[r] if shown.count(labels[r]) == 1 else r.removeprefix(MODEL_FILES) for r in ordered}
 
 
 def _place(reference: str, finished: Sequence[str], guests: frozenset[str]) -> tuple[int, str]:

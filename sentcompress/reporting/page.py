@@ -12,7 +12,6 @@ from sentcompress.reporting.evidence import Source
 from sentcompress.reporting.markdown import Numbers
 from sentcompress.reporting.parts import Chart, Report, Section, Table
 
-# Source -> its number in the list of sources.
 # Words shorter than this many characters are not broken.
 SHORT = 30
 # Spaces in cells at which a line is not broken.

@@ -12,7 +12,7 @@ from sentcompress.evaluation.registry import EVALUATIONS, command_for
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE
 from sentcompress.evaluation.tables import table_of_models
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, sources
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
 
 
@@ -59,20 +59,14 @@ def score_tables(evidence: Evidence, found: Sequence[Evaluation], title: str | N
 def _tables(evidence: Evidence, group: Sequence[Evaluation], title: str | None) -> list[Table]:
     scores = [score for evaluation in group for score in evaluation.headlines()]
     split = group[0].facts["protocol"].get("split")
-    sources = [Source.of(evaluation.artifact) for evaluation in group]
     tables = []
     for metric in dict.fromkeys(score.metric for score in scores):
         columns, rows = table_of_models(
             [score for score in scores if score.metric == metric], evidence.names, group[0].kind.what
         )
         shown = title or METRICS[metric].title + (f", {split} split" if split else "")
-        tables.append(Table(", ".join(filter(None, (shown, group[0].use))), columns, rows, sources, heads=2))
+        tables.append(Table(", ".join(filter(None, (shown, group[0].use))), columns, rows, sources(group), heads=2))
     return tables
-
-
-def sources(found: Sequence[Evaluation]) -> list[Source]:
-    """The artifacts of evaluations as sources."""
-    return [Source.of(evaluation.artifact) for evaluation in found]
 
 
 def missing(evidence: Evidence, name: str) -> list[str]:

@@ -12,13 +12,11 @@ from typing import Any
 
 from sentcompress.commands.average import Params
 from sentcompress.models.averaging import average
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, save_made, typed_name
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.numeric import at_least
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, taught_by
+from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory
 
 COMMAND = Params.command
 # Below this cosine of the weights, models hardly share an initialisation: 0.9999 after a long second training, 0.98
@@ -42,9 +40,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         cosine = average(encoders, [model.label for model in models], params.shares())
         if any(encoder.text.prompts != encoders[0].text.prompts for encoder in encoders):
             encoders[0].text = encoders[0].text.trained()
-        with build.write(MODEL_FOLDER) as folder:
-            save_encoder(encoders[0], folder)
-            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
+        facts = save_made(encoders[0], models[0], work, build, trust_remote_code=params.trust_remote_code)
         if not at_least(cosine, APART):
             reporter.warn(
                 f"the weights of these models have a cosine of only {cosine:.2f}: averaging models that were not "
@@ -56,9 +52,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 METHOD_OF: models[0].reference,
                 "models": [model.label for model in models],
                 "shares": params.shares(),
-                "teacher": taught_by(work, models[0].reference, models[0].digest) or models[0].label,
-                "parameters": saved.count_parameters(),
-                "dimension": saved.dimension,
+                **facts,
                 "weights_cosine": cosine,
             }
         )

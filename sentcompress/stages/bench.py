@@ -18,7 +18,7 @@ from sentcompress.measuring.memory import measure_memory
 from sentcompress.measuring.runtimes import RUNTIMES
 from sentcompress.measuring.turns import Extent, take_turns, work_of
 from sentcompress.measuring.workload import SIMTDE_PAIRS, SIMTDE_ROUNDS, Workload, of_file, of_simtde, of_table
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.catalog import NamedModel, find_model, typed_names
 from sentcompress.models.devices import pick_device
 from sentcompress.plain_text import shell_line
 from sentcompress.progress import LOGGED, Reporter
@@ -136,10 +136,9 @@ def _request(
         for runtime in set(runtimes) & set(found):
             inputs |= found[runtime].inputs
     resolved = {"runtimes": list(runtimes), **{role: model.reference for role, model in models.items()}}
-    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     suffix = f"-{params.preset}" if params.preset else ""
     name = params.name or f"bench-{models[MODEL].slug}{suffix}"
-    return Request.of(params, name, inputs, resolved, **typed, runtimes=tuple(runtimes))
+    return Request.of(params, name, inputs, resolved, **typed_names(params, models), runtimes=tuple(runtimes))
 
 
 def _memory(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from sentcompress.commands.eval_fidelity import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
-from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
@@ -27,7 +26,7 @@ from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, normalized
 from sentcompress.evaluation.stats import Resampling
-from sentcompress.models.catalog import typed_name
+from sentcompress.models.catalog import typed_names
 from sentcompress.models.names import is_of_work
 from sentcompress.models.principal_axes import Projection
 from sentcompress.progress import LOGGED, Reporter
@@ -53,8 +52,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if a file cannot be read, or there are too few sentences.
     """
     params.check()
-    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
-    model, compare = find(params.model, revision=params.revision), find(params.compare)
+    models = find_compared(work, params)
+    model, compare = models[MODEL], models[COMPARE]
     source = _of_files(params, work, model) if params.text else _of_table(params, work, model)
     # Vectors record the files of their teacher; one of the work directory is given as an artifact.
     of_work = is_of_work(compare.reference)
@@ -67,14 +66,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         params,
         params.name or _name(params, model.slug),
         inputs,
-        {MODEL: model.reference, COMPARE: compare.reference},
-        model=typed_name(params.model, model),
-        compare=typed_name(params.compare, compare),
+        {role: found.reference for role, found in models.items()},
+        **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        return write_result(build, _evaluate(params, source, {MODEL: model, COMPARE: compare}, projection, reporter))
+        return write_result(build, _evaluate(params, source, models, projection, reporter))
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,8 @@ class _Source:
         if self.table is None:
             return sample_texts(texts_of_files(self.files, bad), params.sample, params.seed)
         wanted = set(self.rows.tolist()) if self.rows is not None else None
-        every = (text for texts in SentenceTable(self.table.path).stream() for text in texts)
-        chosen = (text for row, text in enumerate(every) if wanted is None or row in wanted)
+        every = enumerate(SentenceTable(self.table.path).sentences())
+        chosen = (text for row, text in every if wanted is None or row in wanted)
         return sample_texts(chosen, params.sample, params.seed)
 
 
@@ -169,7 +167,15 @@ def _evaluate(
     with reporter.track("reading sentences", None):
         sample = source.sample(params, bad)
     bad.warn(reporter)
-    embedded, tokens = _embed(params, models, sample.texts, reporter)
+
+    def embed(model: EmbedderSource) -> tuple[EmbeddedTexts, TokenCounts | None]:
+        embedder = model.open(device=params.device, dtype=params.dtype, reporter=reporter)
+        found = embed_texts(model, embedder, sample.texts, reporter, "they are skipped")
+        return found, embedder.count_tokens(sample.texts)
+
+    both = for_each_model(models, embed)
+    embedded = {role: of for role, (of, _) in both.items()}
+    tokens = {role: counts for role, (_, counts) in both.items()}
     usable = np.flatnonzero(np.all([of.vectors.any(axis=1) for of in embedded.values()], axis=0))
     if len(usable) < params.neighbours + 2:
         raise InputError(
@@ -207,21 +213,6 @@ def _record_correlation(recorder: Recorder, data: str, shapes: Mapping[str, Mapp
     values = {role: math.nan if value is None else value for role, value in found.items()}
     of_first = f"first {shapes[MODEL]['dimensions_shown']} dimensions"
     recorder.add(data, CORRELATION, values, part=of_first, count=shapes[MODEL]["sentences_of_covariance"], shared=False)
-
-
-def _embed(
-    params: Params, models: dict[str, EmbedderSource], texts: Sequence[str], reporter: Reporter
-) -> tuple[dict[str, EmbeddedTexts], dict[str, TokenCounts | None]]:
-    embedded: dict[str, EmbeddedTexts] = {}
-    tokens: dict[str, TokenCounts | None] = {}
-    for role, source in models.items():
-        if role == COMPARE and source == models[MODEL]:
-            embedded[role], tokens[role] = embedded[MODEL], tokens[MODEL]
-            continue
-        embedder = source.open(device=params.device, dtype=params.dtype, reporter=reporter)
-        embedded[role] = embed_texts(source, embedder, texts, reporter, "they are skipped")
-        tokens[role] = embedder.count_tokens(texts)
-    return embedded, tokens
 
 
 def _tokens(counts: TokenCounts | None) -> dict[str, Any] | None:

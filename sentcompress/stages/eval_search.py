@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from sentcompress.commands.eval_search import ALL, Params
@@ -17,7 +16,7 @@ from sentcompress.corpora.search_texts import (
     query_kinds,
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
@@ -29,7 +28,7 @@ from sentcompress.evaluation.searchable import unsearchable, warn_of_zeros
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.evaluation.stats import Resampling, mean_interval
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
-from sentcompress.models.catalog import typed_name
+from sentcompress.models.catalog import typed_names
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.quantization.lookup import FoundQuantizer, find_quantizer
@@ -50,8 +49,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         source = collection_source(params.collection, params.split)
     else:
         source = documents_source(work, params.documents, params.own_part)
-    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
-    own, compare = find(params.model, revision=params.revision), find(params.compare)
+    models = find_compared(work, params)
+    own, compare = models[MODEL], models[COMPARE]
     model = sides_of(work, compare if params.keep_index else own, own)
     quantizer = _quantizer(work, model.queries) if params.stored else None
     queries = in_runtime(model.queries, params.runtime)
@@ -62,8 +61,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         params.name or f"search-{name_part(source.name, 60)}-{model.slug}{'-stored' * params.stored}",
         {**source.inputs, **compare.inputs, **model.inputs, **(quantizer.inputs if quantizer else {})},
         {MODEL: model.queries.reference, COMPARE: compare.reference, "data": source.name, **part},
-        model=typed_name(params.model, model.queries),
-        compare=typed_name(params.compare, compare),
+        **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:

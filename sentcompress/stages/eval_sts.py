@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,18 @@ import numpy as np
 from sentcompress.commands.eval_sts import Params
 from sentcompress.corpora.sts import OFFICIAL_PAIRS, STS_B, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.errors import InputError
 from sentcompress.evaluation.alignment import POSITIVE_ABOVE, alignment, uniformity
 from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.score import MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
-from sentcompress.models.catalog import typed_name
+from sentcompress.models.catalog import typed_names
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact, Request, WorkDirectory, file_inputs, name_part
@@ -37,21 +36,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
     _warn_of_sets(sets, reporter)
-    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
-    models = {MODEL: in_runtime(find(params.model, revision=params.revision), params.runtime)}
-    if params.compare:
-        models[COMPARE] = find(params.compare)
+    models = find_compared(work, params)
+    models[MODEL] = in_runtime(models[MODEL], params.runtime)
     request = _request(params, sets, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        seen: dict[str, EmbeddedTexts] = {}
-        done: dict[EmbedderSource, EmbeddedTexts] = {}
-        for role, model in models.items():
-            # Both roles can be the same model: `teacher` defaults to the embedded one.
-            if model not in done:
-                done[model] = _look(model, sets, params, reporter)
-            seen[role] = done[model]
+        seen = for_each_model(models, lambda model: _look(model, sets, params, reporter))
         return write_result(build, _result(params, sets, seen, reporter))
 
 
@@ -62,10 +53,10 @@ def _request(params: Params, sets: Sequence[StsSet], models: Mapping[str, Embedd
     for model in models.values():
         inputs |= model.inputs
     resolved = {"sets": [found.name for found in sets], **{role: model.reference for role, model in models.items()}}
-    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
     split = _split_of(sets)
     suffix = "" if split == "test" else f"-{name_part(split)}"
-    return Request.of(params, params.name or f"sts-{models[MODEL].slug}{suffix}", inputs, resolved, **typed)
+    name = params.name or f"sts-{models[MODEL].slug}{suffix}"
+    return Request.of(params, name, inputs, resolved, **typed_names(params, models))
 
 
 def _split_of(sets: Sequence[StsSet]) -> str:
@@ -172,12 +163,8 @@ def _record_alignment(
 
 
 def _protocol(params: Params, split: str) -> dict[str, Any]:
-    intervals = (
-        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap samples of the pairs (seed {params.seed}), the "
-        "same samples for both models"
-        if params.bootstrap
-        else "no intervals"
-    )
+    drawn = f"the pairs (seed {params.seed}), the same samples for both models"
+    intervals = Resampling(params.bootstrap).statement(drawn)
     return {
         "statement": f"cosine similarity, Spearman x 100 against the gold scores; split {split}; aggregate "
         f"{params.aggregate}: {AGGREGATES[params.aggregate]}; pairs without a gold score dropped, STS13 without "

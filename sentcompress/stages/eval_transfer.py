@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,13 @@ import numpy as np
 from sentcompress.commands.eval_transfer import Params
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
-from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.errors import InputError
 from sentcompress.evaluation.accuracy import Estimates, compare_predictions, majority
 from sentcompress.evaluation.metrics import ACCURACY
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
+from sentcompress.evaluation.score import MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.evaluation.stats import Resampling, record_mean
 from sentcompress.evaluation.transfer import (
@@ -31,7 +30,7 @@ from sentcompress.evaluation.transfer import (
     fits_of,
     pair_features,
 )
-from sentcompress.models.catalog import typed_name
+from sentcompress.models.catalog import typed_names
 from sentcompress.models.model_files import UNUSABLE
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
@@ -50,10 +49,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
     _warn_of_tasks(tasks, reporter)
-    find = partial(find_embedder, work, trust_remote_code=params.trust_remote_code)
-    models = {MODEL: find(params.model, revision=params.revision)}
-    if params.compare:
-        models[COMPARE] = find(params.compare)
+    models = find_compared(work, params)
     if params.normalize is not None:
         models = {role: model.scaled(params.normalize) for role, model in models.items()}
     request = _request(params, tasks, models)
@@ -68,8 +64,8 @@ def _request(params: Params, tasks: Sequence[TransferTask], models: Mapping[str,
     for model in models.values():
         inputs |= model.inputs
     resolved = {"tasks": [task.name for task in tasks], **{role: model.reference for role, model in models.items()}}
-    typed = {role: typed_name(getattr(params, role), model) for role, model in models.items()}
-    return Request.of(params, params.name or f"transfer-{models[MODEL].slug}", inputs, resolved, **typed)
+    name = params.name or f"transfer-{models[MODEL].slug}"
+    return Request.of(params, name, inputs, resolved, **typed_names(params, models))
 
 
 def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
@@ -90,26 +86,23 @@ def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
 def _evaluate(
     params: Params, tasks: Sequence[TransferTask], models: Mapping[str, EmbedderSource], reporter: Reporter
 ) -> dict[str, Any]:
-    embedded: dict[str, EmbeddedTexts] = {}
-    predictions: dict[str, list[Prediction]] = {}
-    for role, model in models.items():
-        if role == COMPARE and model == models[MODEL]:
-            embedded[role], predictions[role] = embedded[MODEL], predictions[MODEL]
-            continue
+    def predict(model: EmbedderSource) -> tuple[EmbeddedTexts, list[Prediction]]:
         texts = (text for task in tasks for split in task.splits.values() for text in (*split.first, *split.second))
         opened = model.open(device=params.device, dtype=params.dtype, reporter=reporter)
-        embedded[role] = embed_texts(model, opened, texts, reporter, "a classifier learns nothing from them")
-        predictions[role] = [_predict(task, embedded[role], params, reporter) for task in tasks]
+        embedded = embed_texts(model, opened, texts, reporter, "a classifier learns nothing from them")
+        return embedded, [_predict(task, embedded, params, reporter) for task in tasks]
+
+    found = for_each_model(models, predict)
     resampling = Resampling(params.bootstrap, params.seed)
-    recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
-    by_task = [{role: of[number] for role, of in predictions.items()} for number in range(len(tasks))]
+    recorder = Recorder({role: str(embedded.described["reference"]) for role, (embedded, _) in found.items()})
+    by_task = [{role: of[number] for role, (_, of) in found.items()} for number in range(len(tasks))]
     accuracies = [_record(recorder, task, of, resampling) for task, of in zip(tasks, by_task, strict=True)]
     if len(tasks) > 1:
         record_mean(recorder, ACCURACY, accuracies)
     return {
         "evaluation": "transfer",
         "protocol": _protocol(params),
-        **{role: of.described for role, of in embedded.items()},
+        **{role: embedded.described for role, (embedded, _) in found.items()},
         "tasks": [_described(task, of) for task, of in zip(tasks, by_task, strict=True)],
         "scores": recorder.as_dicts(),
     }
@@ -191,11 +184,6 @@ def _described(task: TransferTask, predictions: Mapping[str, Prediction]) -> dic
 def _protocol(params: Params) -> dict[str, Any]:
     import sklearn
 
-    intervals = (
-        f"intervals: the middle 95% of {params.bootstrap:,} bootstrap samples of the test examples"
-        if params.bootstrap
-        else "no intervals"
-    )
     scaled = {None: "", True: ", scaled to unit length", False: " before any normalisation"}[params.normalize]
     return {
         "statement": f"SentEval's configuration: logistic regression on frozen vectors{scaled}, "
@@ -203,7 +191,7 @@ def _protocol(params: Params) -> dict[str, Any]:
         "2^3; the official splits of SST-2 (C from the same grid on the dev split), TREC and MRPC (C from 2^-1 to 2^5 "
         "by folds of the training split); MRPC on |u - v| and u * v; accuracy x 100. The solver is scikit-learn "
         f"{sklearn.__version__}'s {SOLVER} (L2) instead of SentEval's PyTorch loop, which changes scores by a few "
-        f"tenths; {intervals}",
+        f"tenths; {Resampling(params.bootstrap).statement('the test examples')}",
         "main_score": ACCURACY,
         "scale": 100,
         "solver": f"scikit-learn {SOLVER}",

@@ -20,9 +20,9 @@ from sentcompress.evaluation.similarity import UndefinedError, cosine_of_pairs
 from sentcompress.evaluation.sts import Graded, score_set
 from sentcompress.exporting import router, verification
 from sentcompress.exporting.card import Card, read_notes
+from sentcompress.exporting.folder import check_own_loader, halve_weights
 from sentcompress.exporting.formats import FOLDER, Format, Reader, find_formats, packages_of
 from sentcompress.exporting.graph_formats import Int8Graph
-from sentcompress.exporting.half_precision import check_own_loader, halve_weights
 from sentcompress.exporting.provenance import base_of, evaluations_of, measurements_of, teacher_of, with_teachers
 from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name

@@ -146,8 +146,7 @@ class _Finetuning:
 
     def _start_from_axes(self, method: TripletMethod, encoder: Encoder, dim: int, seed: int) -> None:
         """Let the head begin with the principal axes of the student's vectors, on sentences of the table."""
-        table = SentenceTable(self.sentences.path)
-        texts = [text for part in table.stream() for text in part]
+        texts = list(SentenceTable(self.sentences.path).sentences())
         rows = np.random.default_rng(seed).permutation(len(texts))[:AXES_SAMPLE]
         check_dimension(dim, encoder.dimension, len(rows), "the student's")
         encoder.normalize = False  # the head sees the vectors before it

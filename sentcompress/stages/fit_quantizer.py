@@ -12,11 +12,11 @@ from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
 from sentcompress.encoding.embedder import Vectors
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.stats import Resampling, mean_interval
-from sentcompress.models.catalog import typed_name
+from sentcompress.models.catalog import typed_names
 from sentcompress.models.principal_axes import check_dimension
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
@@ -33,16 +33,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if no format fits, there are too few texts, or a model's vectors are not usable.
     """
     params.check()
-    model = find_embedder(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    compare = find_embedder(work, params.compare, trust_remote_code=params.trust_remote_code)
+    models = find_compared(work, params)
+    model, compare = models["model"], models["compare"]
     texts = _texts(params, work)
     request = Request.of(
         params,
         params.name or f"{model.slug}-{params.vector_bytes}",
         {**texts.inputs, **model.inputs, **compare.inputs},
-        {"model": model.reference, "compare": compare.reference},
-        model=typed_name(params.model, model),
-        compare=typed_name(params.compare, compare),
+        {field: found.reference for field, found in models.items()},
+        **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:

@@ -25,7 +25,7 @@ from sentcompress.reporting.parts import Chart, Report, Table
 from sentcompress.reporting.sections import compose
 from sentcompress.reporting.sections.compression import result_table
 from sentcompress.reporting.summary import KEPT, VerdictLine, evaluations_of, lines_of
-from sentcompress.store import WorkDirectory, atomic
+from sentcompress.store import MODEL_FILES, WorkDirectory, atomic
 
 FOLDER = "report"
 PAGE = "report.html"
@@ -106,9 +106,11 @@ def _named(work: WorkDirectory, evidence: Evidence, name: str) -> str:
     if meaning and meaning.name in asked:
         return meaning.name
     name = name.removeprefix("students/")
-    found = [reference for reference in asked if name in (evidence.names[reference], reference.removeprefix("model:"))]
+    found = [
+        reference for reference in asked if name in (evidence.names[reference], reference.removeprefix(MODEL_FILES))
+    ]
     if not found and (place := Path(name)).is_dir():
-        found = [reference for reference in asked if reference == f"model:{place.resolve()}"]
+        found = [reference for reference in asked if reference == f"{MODEL_FILES}{place.resolve()}"]
     if name not in students and found:
         return found[-1]
     if name not in students and asked:
@@ -178,7 +180,7 @@ def _paths(work: WorkDirectory, reference: str) -> dict[str, str]:
     if kind == "exports":
         return {"export": str(work.get(kind, name).path)}
     if kind != "students":
-        folder = Path(reference.removeprefix("model:"))
+        folder = Path(reference.removeprefix(MODEL_FILES))
         return {"model": str(folder)} if folder.is_dir() else {}
     student = work.get(kind, name)
     paths = {"student": str(student.path / MODEL_FOLDER)}

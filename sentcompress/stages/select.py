@@ -11,11 +11,9 @@ from sentcompress.errors import DamagedError, InputError
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
-from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.models.sources import MODEL_FOLDER
+from sentcompress.models.catalog import NamedModel, find_model, save_made, typed_name
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements, taught_by
+from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COMMAND = Params.command
 
@@ -65,9 +63,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        with build.write(MODEL_FOLDER) as folder:
-            save_encoder(chosen.load(), folder)
-            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
+        facts = save_made(chosen.load(), chosen, work, build, trust_remote_code=params.trust_remote_code)
         ranking = [{"model": models[place].label, "value": scores[place].value} for place in order]
         return build.finish(
             {
@@ -78,9 +74,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
                 "data": scores[0].data,
                 "compared_with": used[0].labels[COMPARE] if METRICS[params.metric].relative else None,
                 "ranking": ranking,
-                "teacher": taught_by(work, chosen.reference, chosen.digest) or chosen.label,
-                "parameters": saved.count_parameters(),
-                "dimension": saved.dimension,
+                **facts,
             }
         )
 

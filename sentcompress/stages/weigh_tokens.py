@@ -11,14 +11,12 @@ from torch import Tensor, nn
 from sentcompress.commands.weigh_tokens import Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError
-from sentcompress.models.catalog import find_model, request_on_sentences
-from sentcompress.models.layout import read_back, save_encoder
-from sentcompress.models.sources import MODEL_FOLDER
+from sentcompress.models.catalog import find_model, request_on_sentences, save_made
 from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.store import Artifact, WorkDirectory, taught_by
+from sentcompress.store import Artifact, WorkDirectory
 
 COMMAND = Params.command
 # Number of tokens listed with the lowest weights.
@@ -59,17 +57,13 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             )
         weights = sif_weights(encoder.tokenizer, counts, params.smoothing, params.punctuation)
         encoder.token_weights = nn.Parameter(weights, requires_grad=False)
-        with build.write(MODEL_FOLDER) as folder:
-            save_encoder(encoder, folder)
-            saved = read_back(folder, trust_remote_code=params.trust_remote_code)
+        facts = save_made(encoder, model, work, build, trust_remote_code=params.trust_remote_code)
         return build.finish(
             {
                 "method": COMMAND,
                 "model": model.label,
-                "teacher": taught_by(work, model.reference, model.digest) or model.label,
+                **facts,
                 "sentences": sentences.reference,
-                "parameters": saved.count_parameters(),
-                "dimension": saved.dimension,
                 "mean_weight": float((counts * weights.numpy()).sum() / counts.sum()),
                 "lightest": _lightest(encoder.tokenizer, counts, weights),
             }

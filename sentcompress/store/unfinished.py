@@ -10,6 +10,7 @@ from typing import Any
 
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.json_documents import parse_json, read_json, to_json, write_json
+from sentcompress.plain_text import shortened
 from sentcompress.progress import Reporter
 from sentcompress.store import atomic
 from sentcompress.store.atomic import SCAFFOLD, beside
@@ -42,7 +43,7 @@ def changes_between(said: Mapping[str, Any], request: Request) -> str:
 
 def _short(value: Any) -> str:
     text = "not given" if value is None else value if isinstance(value, str) else to_json(value, indent=None)
-    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 3]}..."
+    return shortened(text, SHOWN_TEXT)
 
 
 def is_empty(partial: Path) -> bool:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -81,8 +80,11 @@ class Training:
     rounded: RoundedWeights | None = None
     meter: StepMeter = field(default_factory=StepMeter)
     saved_step: int | None = None
+    model: nn.ModuleDict = field(init=False)
+    optimizer: torch.optim.Optimizer = field(init=False)
     selection: Selection = field(init=False)
     agreement: Agreement = field(init=False)
+    log: TrainingLog | NoLog = field(init=False)
 
     def run(self) -> Progress:
         """Train to the end, resuming from the last checkpoint; afterwards the model has the best weights.
@@ -92,43 +94,39 @@ class Training:
             SentcompressError: if a weight is NaN or infinite before training.
         """
         settings = self.settings
-        require_sound(
-            self.encoder.state_dict(),
-            "the model to be trained",
-            UNUSABLE,
-        )
-        model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
+        require_sound(self.encoder.state_dict(), "the model to be trained", UNUSABLE)
+        self.model = nn.ModuleDict({"encoder": self.encoder, "method": self.method}).to(self.device)
         set_dropout(self.encoder, settings.dropout)
-        optimizer = make_optimizer(model, settings)
+        self.optimizer = make_optimizer(self.model, settings)
         if settings.weight_format:
             head = self.method.deployed_head()
             self.rounded = RoundedWeights(self.encoder, *([head.linear] if head else []))
-        best = self._resume(model, optimizer)
+        best = self._resume()
         progress = self.progress
         self.selection = self._make_selection(best)
         self.agreement = Agreement(self.ranks, progress)
-        self._choose_dtype(model)
+        self._choose_dtype()
         schedule = Schedule.of(settings, self.plan, progress)
         sentences = round(len(self.plan.rows) * settings.epochs * schedule.share_of_epochs)
         saved = time.monotonic()
-        model.train()
+        self.model.train()
         with (
             self.checkpoints,
-            closing(TrainingLog(self.log_path, progress.log_bytes) if self.ranks.first else NoLog()) as log,
+            closing(TrainingLog(self.log_path, progress.log_bytes) if self.ranks.first else NoLog()) as self.log,
             self.reporter.track("training", total=None if settings.max_minutes else sentences) as bar,
             closing(prefetch(self._batches(schedule, progress.step), PREFETCHED)) as batches,
-            saved_if_stopped(partial(self._save_stopped, model, optimizer, log)),
-            self.agreement.hearing(model),
+            saved_if_stopped(self._save_stopped),
+            self.agreement.hearing(self.model),
         ):
             bar.advance(progress.sentences)
-            self._begin(log, schedule)
+            self._begin(schedule)
             clock = time.perf_counter()
             while not progress.stopped:
                 self.agreement.check()
                 schedule.begin_step()
                 together, count = next(batches)
                 progress.rate = schedule.rate()
-                terms, norm = self._step(together, model, optimizer, progress.rate)
+                terms, norm = self._step(together, progress.rate)
                 self.checkpoints.check()
                 progress.step += 1
                 progress.sentences += count
@@ -137,12 +135,12 @@ class Training:
                 self.meter.add(terms, norm, count, now - clock)
                 bar.advance(count)
 
-                self._end_step(log, schedule, scored=schedule.is_scored())
+                self._end_step(schedule, scored=schedule.is_scored())
                 if progress.stopped:
                     self._check()
-                    self._save(model, optimizer, log)
+                    self._save()
                 elif self.ranks.first and time.monotonic() - saved >= settings.checkpoint_seconds:
-                    self._save_once(model, optimizer, log)
+                    self._save_once()
                     saved = time.monotonic()
                 # Dev scores and checkpoints do not count as training time.
                 clock = time.perf_counter()
@@ -166,18 +164,18 @@ class Training:
             best=best,
         )
 
-    def _begin(self, log: TrainingLog | NoLog, schedule: Schedule) -> None:
+    def _begin(self, schedule: Schedule) -> None:
         """Score the start, or the last step before the run was stopped if that is still to be done."""
         progress = self.progress
         if progress.step == 0:
             # The start is a candidate too: training that makes it worse is undone.
             progress.start_score = self.selection.score()
             self.reporter.note(f"dev score before training: {progress.start_score:.2f} ({self.dev.protocol})")
-            self._tell({"dev": progress.start_score}, log)
+            self._tell({"dev": progress.start_score})
         elif progress.unscored:
-            self._end_step(log, schedule, scored=True)
+            self._end_step(schedule, scored=True)
 
-    def _end_step(self, log: TrainingLog | NoLog, schedule: Schedule, *, scored: bool) -> None:
+    def _end_step(self, schedule: Schedule, *, scored: bool) -> None:
         """Log a step that is done, with its dev score if it is `scored`, and see whether it was the last one."""
         progress, meter = self.progress, self.meter
         progress.unscored = scored
@@ -187,17 +185,15 @@ class Training:
             score = self.selection.score(still=meter.still()) if scored else None
             told = {"loss": meter.loss(), "seconds_left": schedule.seconds_left()}
             measured = {"seconds": round(progress.all_seconds, 1), "dev": score, "best": progress.best_score}
-            self._tell({**meter.take(), "lr": progress.rate, **measured}, log, told)
+            self._tell({**meter.take(), "lr": progress.rate, **measured}, told)
             progress.last_score = progress.last_score if score is None else score
         progress.unscored = False
         if schedule.is_last():
             progress.stopped = "all steps done" if progress.step == schedule.total else "the time is up"
 
-    def _step(
-        self, batches: Sequence[Batch], model: nn.ModuleDict, optimizer: torch.optim.Optimizer, rate: float
-    ) -> tuple[dict[str, Tensor], Tensor]:
+    def _step(self, batches: Sequence[Batch], rate: float) -> tuple[dict[str, Tensor], Tensor]:
         """Do one optimizer step; returns the terms of its loss, and the gradient norm before clipping."""
-        for group in optimizer.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
         rounded = self.rounded.in_place() if self.rounded else nullcontext()
         with self.agreement.before_update(), rounded:
@@ -210,9 +206,9 @@ class Training:
                     batches, self._compute, lambda views: self.method.objective(**views), self.ranks
                 )
                 sum_gradients(self.encoder, self.method, self.ranks)
-        norm = nn.utils.clip_grad_norm_(model.parameters(), self.settings.clip or math.inf)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
         if self.mean:
             self.mean.update()
         self.method.update(**{name: tensor.detach() for name, tensor in views.items()})
@@ -258,10 +254,7 @@ class Training:
         )
 
     def _tell(
-        self,
-        values: Mapping[str, float | None],
-        log: TrainingLog | NoLog,
-        told: Mapping[str, float | None] = MappingProxyType({}),
+        self, values: Mapping[str, float | None], told: Mapping[str, float | None] = MappingProxyType({})
     ) -> None:
         """Report and log values; `told` and the name of the dev score are reported only."""
         progress = self.progress
@@ -269,56 +262,52 @@ class Training:
         spread = {"mean_cosine": progress.mean_cosine, "effective_rank": progress.effective_rank}
         shown = {"step": progress.step, "epoch": epoch, **values, **spread, **self.method.watched()}
         self.reporter.metrics({**told, "measure": self.dev.measure, **shown})
-        log.write({key: value for key, value in shown.items() if value is not None})
+        self.log.write({key: value for key, value in shown.items() if value is not None})
 
-    def _choose_dtype(self, model: nn.ModuleDict) -> None:
+    def _choose_dtype(self) -> None:
         """Choose the number format once per run; a resumed run keeps it."""
         if not self.progress.dtype:
-            chosen = self._timed_dtype(model) if self.ranks.first else ("", "")
+            chosen = self._timed_dtype() if self.ranks.first else ("", "")
             self.progress.dtype, self.progress.dtype_reason = self.ranks.tell(chosen)
         self.reporter.note(f"training in {self.progress.dtype} ({self.progress.dtype_reason})")
 
-    def _timed_dtype(self, model: nn.ModuleDict) -> tuple[str, str]:
+    def _timed_dtype(self) -> tuple[str, str]:
         batch = self.collate(self.plan.epoch(0)[0][:TRIAL_ROWS], WHOLE).to(self.device)
-        model.train()
+        self.model.train()
         with self.reporter.phase("choosing the number format"):
             chosen = training_dtype(
                 self.settings.dtype, self.device, self.encoder, lambda: next(iter(self.views(batch).values()))
             )
-        model.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         return chosen
 
-    def _save_stopped(
-        self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog | NoLog
-    ) -> int | None:
+    def _save_stopped(self) -> int | None:
         """Save the state that all ranks stopped in; see `_save_once`.
 
         All wait until it is on disk: a launcher ends the others soon after the first.
         """
-        step = self._save_once(model, optimizer, log)
+        step = self._save_once()
         self.checkpoints.wait()
         self.ranks.meet()
         return step
 
-    def _save_once(
-        self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog | NoLog
-    ) -> int | None:
+    def _save_once(self) -> int | None:
         """Save the state if that was not done yet; returns its step, None if there is nothing worth saving."""
         step = self.progress.step
         if not step or not self.meter.finite():
             return None
         if self.saved_step != step:
-            self._save(model, optimizer, log)
+            self._save()
         return step
 
-    def _save(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer, log: TrainingLog | NoLog) -> None:
+    def _save(self) -> None:
         if not self.ranks.first:
             return
-        self.progress.log_bytes = log.size()
+        self.progress.log_bytes = self.log.size()
         tokens, seconds = self.agreement.totals()
         state = {
-            "model": {name: module.state_dict() for name, module in model.items()},
-            "optimizer": optimizer.state_dict(),
+            "model": {name: module.state_dict() for name, module in self.model.items()},
+            "optimizer": self.optimizer.state_dict(),
             "progress": asdict(replace(self.progress, tokens=tokens, seconds=seconds)),
             "meter": self.meter.state(),
             **({"mean": self.mean.state()} if self.mean else {}),
@@ -326,7 +315,7 @@ class Training:
         self.checkpoints.save(state, self.selection.best, self.progress.best_step, self.progress.step)
         self.saved_step = self.progress.step
 
-    def _resume(self, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> Weights | None:
+    def _resume(self) -> Weights | None:
         """Continue from the last checkpoint, if there is one. All ranks then have the weights of rank 0.
 
         Returns:
@@ -337,12 +326,12 @@ class Training:
         if not self.ranks.first:
             state = self.checkpoints.read()
         if state is not None:
-            self._restore(state, model, optimizer)
+            self._restore(state)
         elif self.rounded and self.ranks.first:
             self._fit_rounded(self.rounded)
-        self.ranks.copy([*model.parameters(), *model.buffers()])
+        self.ranks.copy([*self.model.parameters(), *self.model.buffers()])
         if self.settings.ema:
-            self.mean = RunningMean(model.parameters(), self.settings.ema)
+            self.mean = RunningMean(self.model.parameters(), self.settings.ema)
             if state is not None:
                 self.mean.restore(state["mean"])
         return best
@@ -364,10 +353,10 @@ class Training:
                 task.advance(len(rows[start : start + TOGETHER]))
         rounded.fit(inputs)
 
-    def _restore(self, state: State, model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
-        for name, module in model.items():
+    def _restore(self, state: State) -> None:
+        for name, module in self.model.items():
             module.load_state_dict(state["model"][name])
-        optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.progress = Progress(**state["progress"])
         self.meter.restore(state["meter"], self.device)
         used = told_time(self.progress.all_seconds)

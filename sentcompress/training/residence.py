@@ -15,9 +15,10 @@ from torch import Tensor
 
 from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.models.devices import to_device
-from sentcompress.models.memory import available_memory, shown_bytes
+from sentcompress.models.memory import available_memory
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Reporter
+from sentcompress.quantities import told_bytes
 from sentcompress.training.batches import RowField, Rows
 from sentcompress.training.data import vector_field
 
@@ -49,12 +50,12 @@ class Residence:
             return vector_field(vectors)
         size, available = vectors.nbytes, self._available()
         if size <= SHARE * free:
-            self._tell(name, size, f"on the device ({shown_bytes(free)} free)")
+            self._tell(name, size, f"on the device ({told_bytes(free)} free)")
             return rows_of(self._loaded(vectors, name, self.device))
         if size <= SHARE * available:
-            self._tell(name, size, f"in CPU memory ({shown_bytes(free)} free on the device)")
+            self._tell(name, size, f"in CPU memory ({told_bytes(free)} free on the device)")
             return rows_of(self._loaded(vectors, name, torch.device("cpu")))
-        self._tell(name, size, f"on the disk (free: {shown_bytes(free)} on the device, {shown_bytes(available)} here)")
+        self._tell(name, size, f"on the disk (free: {told_bytes(free)} on the device, {told_bytes(available)} here)")
         return vector_field(vectors)
 
     def tokens(self, tokens: TokenRows) -> TokenRows:
@@ -74,7 +75,7 @@ class Residence:
         self._told = []
 
     def _tell(self, name: str, size: int, place: str) -> None:
-        self._told.append(f"{name} ({shown_bytes(size)}) {place}")
+        self._told.append(f"{name} ({told_bytes(size)}) {place}")
 
     def _available(self) -> int:
         # Each process of torchrun on this machine reads its own copy.

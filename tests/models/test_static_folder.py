@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
-from sentcompress.exporting.half_precision import halve_weights
+from sentcompress.exporting.folder import halve_weights
 from sentcompress.models.encoder import Dense
 from sentcompress.models.layout import model_size, read_back, save_encoder
 from sentcompress.models.memory import loaded_bytes

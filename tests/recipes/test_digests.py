@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sentcompress.commands import makers
-from sentcompress.recipes.digests import other_inputs, with_folders_opened
 from sentcompress.recipes.document import Recipe, Slot, Stage, read_recipe
+from sentcompress.recipes.inputs import other_inputs, with_folders_opened
 from sentcompress.recipes.plan import Asked, make_plan
 from sentcompress.recipes.references import Known
 

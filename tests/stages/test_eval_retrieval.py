@@ -250,8 +250,8 @@ def test_a_query_of_two_entities_is_resolved_by_either(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_entities_of_several_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from sentcompress.cli import eval_retrieval as command
     from sentcompress.cli.call import Call
+    from sentcompress.cli.evaluations import SHOW
 
     texts = ["Apfel", "Birne", "pomme", "poire", "apfel", "birne", "la pomme", "la poire"]
     units = np.eye(4)
@@ -271,7 +271,7 @@ def test_entities_of_several_languages(tmp_path: Path, capsys: pytest.CaptureFix
     mean = {"language": "mean", "queries": 4, "model": 75, "compare": 100, "relative_percent": -25}
     assert artifact.facts["languages"] == [french, german, mean]
     assert "2 languages with one catalogue" in artifact.facts["protocol"]["statement"]
-    command.show(artifact, Call(params, tmp_path / "w"))
+    SHOW["eval-retrieval"](artifact, Call(params, tmp_path / "w"))
     shown = capsys.readouterr().out
     assert "by language, exact search" in shown
     assert all(word in shown for word in ("-50.00%", "+0.00%", "mean of the languages", "-25.00%"))

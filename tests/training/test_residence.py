@@ -11,6 +11,7 @@ from listening import Listener
 
 from sentcompress.encoding.npy_files import VECTORS_PATTERN, NpyFiles
 from sentcompress.models.token_batches import TokenRows
+from sentcompress.quantities import told_bytes
 from sentcompress.training import residence
 from sentcompress.training.data import vector_field
 from sentcompress.training.residence import Residence, rows_of
@@ -43,7 +44,9 @@ def test_vectors_that_fit_are_on_the_device(monkeypatch: pytest.MonkeyPatch, fil
     taken = found.vectors(files, "teacher vectors")(ROWS)
     assert (taken.device, taken.dtype, taken.shape) == (GPU, torch.float32, (5, 10))
     found.tell()
-    assert listener.notes == [f"teacher vectors ({files.nbytes / 1e6:.2f} MB) on the device (0.00 MB free)"]
+    assert listener.notes == [
+        f"teacher vectors ({told_bytes(files.nbytes)}) on the device ({told_bytes(2 * files.nbytes)} free)"
+    ]
     found.tell()
     assert len(listener.notes) == 1
 

@@ -17,7 +17,7 @@ from sentcompress.reporting.candidates import Tried, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
 from sentcompress.reporting.compressions import Compression
 from sentcompress.reporting.drawing import MARKERS, SERIES
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, Source, sources
 from sentcompress.reporting.parts import Chart, Section, Table
 
 FIDELITY = METRICS[SEARCH_FIDELITY].label
@@ -161,15 +161,17 @@ def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) 
         "deployed (int8 graph, stored vectors) on test queries; the other models are measured with float32 weights and "
         "vectors on dev queries."
     )
-    return Chart(f"tried-{_anchor(compression)}", "Search fidelity against model size", caption, draw, _sources(tried))
+    return Chart(
+        f"tried-{_anchor(compression)}",
+        "Search fidelity against model size",
+        caption,
+        draw,
+        sources(one.evaluation for one in tried),
+    )
 
 
 def _point(one: Tried, colour: str, marker: str, legend: str | None) -> Point:
     return Point(one.bytes, one.score.value, colour, marker, legend, one.score.interval)
-
-
-def _sources(tried: Sequence[Tried]) -> list[Source]:
-    return [Source.of(one.evaluation.artifact) for one in tried]
 
 
 def _vectors_chart(compression: Compression) -> list[Chart]:
@@ -231,7 +233,7 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
         ]
         for one in tried
     ]
-    yield Table("Models tried", columns, rows, _sources(tried), heads=2, folded=True)
+    yield Table("Models tried", columns, rows, sources(one.evaluation for one in tried), heads=2, folded=True)
     quantizer = compression.last("fit-quantizer")
     if quantizer is None:
         return

@@ -13,9 +13,9 @@ from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, select
 from sentcompress.numeric import between, measured, number, share
 from sentcompress.reporting.charts import Outline, heat_maps, histograms
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, sources
 from sentcompress.reporting.parts import Chart, Quotes, Section, Table
-from sentcompress.reporting.score_section import score_section, sources
+from sentcompress.reporting.score_section import score_section
 
 ROLES = (COMPARE, MODEL)
 # Number of disagreements shown.
@@ -132,12 +132,12 @@ def _heat_maps(evidence: Evidence, evaluation: Evaluation) -> Chart:
         f"Over {model['sentences_of_covariance']:,} sentences, unit vectors. Off-diagonal colour means that dimensions "
         "are redundant.",
         partial(heat_maps, panels),
-        [Source.of(evaluation.artifact)],
+        sources([evaluation]),
     )
 
 
 def _quotes(evidence: Evidence, evaluation: Evaluation) -> list[Quotes]:
-    facts, source = evaluation.facts, [Source.of(evaluation.artifact)]
+    facts, source = evaluation.facts, sources([evaluation])
     ours, other = (_name(evidence, facts, role) for role in ("model", "compare"))
     found = []
     if "verdict" in facts:

@@ -11,7 +11,7 @@ from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL
 from sentcompress.numeric import amount, gain, number, share, size, times
 from sentcompress.reporting.charts import Point, dots, scatter
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, Source, sources
 from sentcompress.reporting.parts import Chart, Section, Table
 from sentcompress.reporting.summary import (
     Summary,
@@ -138,7 +138,7 @@ def _table(
 
 
 def _used(evidence: Evidence, names: Sequence[str]) -> list[Source]:
-    return [Source.of(evaluation.artifact) for evaluation in evidence.evaluations if evaluation.name in names]
+    return sources(evaluation for evaluation in evidence.evaluations if evaluation.name in names)
 
 
 def _columns(name: str, found: Sequence[Summary]) -> Iterator[tuple[str, Cell]]:

@@ -15,9 +15,9 @@ from sentcompress.evaluation.tables import kept_or_gained, languages_table
 from sentcompress.numeric import between, size
 from sentcompress.reporting.charts import HorizontalLine, Point, scatter
 from sentcompress.reporting.drawing import MARKERS
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, sources
 from sentcompress.reporting.parts import Chart, Section, Table
-from sentcompress.reporting.score_section import score_section, score_tables, sources
+from sentcompress.reporting.score_section import score_section, score_tables
 
 COLUMNS = ("index", "model", "{metric}", "95% interval", "kept", "loss of the index", "size", "ms per 1,000 queries")
 
@@ -67,7 +67,7 @@ def _tables(evidence: Evidence, name: str, found: list[Evaluation]) -> list[Tabl
 def _by_language(evaluation: Evaluation) -> Table:
     columns, rows = languages_table(evaluation.facts["languages"], evaluation.labels)
     title = f"{evaluation.scores[0].of.title} by language: {evaluation.scores[0].data}, exact search"
-    return Table(title, columns, rows, [Source.of(evaluation.artifact)])
+    return Table(title, columns, rows, sources([evaluation]))
 
 
 def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
@@ -79,7 +79,7 @@ def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
     queries = f"{facts['judged_queries']:,} queries with an answer"
     title = f"Indexes: {name} on {evaluation.scores[0].data} ({documents}, {queries})"
     title += f", {runtime}" if (runtime := facts["protocol"].get("runtime")) else ""
-    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2, folded=True)
+    return Table(title, columns, rows, sources([evaluation]), heads=2, folded=True)
 
 
 def _row(evidence: Evidence, evaluation: Evaluation, score: Score) -> list[str]:

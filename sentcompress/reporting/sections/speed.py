@@ -16,7 +16,7 @@ from sentcompress.evaluation.metrics import (
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import MODEL
 from sentcompress.evaluation.tables import grid
-from sentcompress.reporting.evidence import Evidence, Source
+from sentcompress.reporting.evidence import Evidence, sources
 from sentcompress.reporting.parts import Section, Table
 from sentcompress.reporting.score_section import score_section
 
@@ -45,4 +45,4 @@ def _table(evidence: Evidence, evaluation: Evaluation) -> Table:
     columns, rows = grid(scores, names, evaluation.kind.what)
     preset = evaluation.facts["protocol"].get("preset")
     title = f"{names[MODEL]}, {preset}" if preset else names[MODEL]
-    return Table(title, columns, rows, [Source.of(evaluation.artifact)], heads=2)
+    return Table(title, columns, rows, sources([evaluation]), heads=2)

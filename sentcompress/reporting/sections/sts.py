@@ -8,9 +8,9 @@ from sentcompress.evaluation.metrics import ALIGNMENT, UNIFORMITY
 from sentcompress.evaluation.results import Evaluation
 from sentcompress.evaluation.score import Score, select
 from sentcompress.reporting.charts import Point, scatter
-from sentcompress.reporting.evidence import Evidence
+from sentcompress.reporting.evidence import Evidence, sources
 from sentcompress.reporting.parts import Chart, Section
-from sentcompress.reporting.score_section import score_section, sources
+from sentcompress.reporting.score_section import score_section
 
 
 def section(evidence: Evidence) -> Section:

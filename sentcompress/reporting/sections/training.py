@@ -10,7 +10,7 @@ from typing import Any
 from sentcompress.models.shape import told_sizes
 from sentcompress.numeric import amount, number
 from sentcompress.reporting.charts import Line, curves
-from sentcompress.reporting.evidence import Evidence, Source, Student
+from sentcompress.reporting.evidence import Evidence, Source, Student, sources
 from sentcompress.reporting.parts import Chart, Section, Table
 
 # In a line of the log, the loss terms are between these two keys.
@@ -48,7 +48,7 @@ def _loss(evidence: Evidence) -> list[Chart]:
     positive = all(value > 0 for line in lines for value in line.y)
     caption = "Training loss, averaged over the steps between two log entries."
     draw = partial(curves, lines, x="step", y="loss", log_y=_plain if positive else None)
-    return [Chart("loss", "Loss", caption, draw, _sources(used))] if lines else []
+    return [Chart("loss", "Loss", caption, draw, sources(used))] if lines else []
 
 
 def _dev(evidence: Evidence) -> list[Chart]:
@@ -62,7 +62,7 @@ def _dev(evidence: Evidence) -> list[Chart]:
         lines = [_line(evidence, s, [(line["step"], line["dev"]) for line in s.log if "dev" in line]) for s in students]
         name = f"dev-{number_ + 1}" if number_ else "dev"
         draw = partial(curves, lines, x="step", y="dev score")
-        charts.append(Chart(name, "Dev score", f"Used for checkpoint selection: {protocol}.", draw, _sources(students)))
+        charts.append(Chart(name, "Dev score", f"Used for checkpoint selection: {protocol}.", draw, sources(students)))
     return charts
 
 
@@ -94,10 +94,6 @@ def _line(evidence: Evidence, student: Student, points: Sequence[tuple[float, fl
     return Line(student.name, x, y, evidence.colour(student.artifact.reference))
 
 
-def _sources(students: Sequence[Student]) -> list[Source]:
-    return [Source.of(student.artifact) for student in students]
-
-
 def _plain(value: float) -> str:
     return f"{value:g}"
 
@@ -120,7 +116,7 @@ def _table(evidence: Evidence) -> Table:
                 number(None if seconds is None else seconds / 60, 1),
             ]
         )
-    return Table("Students", columns, rows, _sources(evidence.students))
+    return Table("Students", columns, rows, sources(evidence.students))
 
 
 def _made_from(facts: Mapping[str, Any]) -> str:
