@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from sentcompress.cli import render
 from sentcompress.cli.call import Call
 from sentcompress.evaluation.registry import command_for
-from sentcompress.plain_text import shell_word
-from sentcompress.store import METHOD_OF, Artifact
+from sentcompress.plain_text import shell_line, shell_word
+from sentcompress.store import METHOD_OF, Artifact, WorkDirectory
 
 TRAINING = (
     *("parameters", "dimension", "dev_before_training", "dev", "dev_protocol", "best_step", "steps", "stopped"),
@@ -22,6 +22,13 @@ TEACHER_EMBED = ("rows", "dimension", "teacher", "compute_dtype", "sentences_per
 TRAIN_TEACHER = ("started_from", "objective", "pooling", "triplets", *TRAINING)
 
 
+def _reading(artifact: Artifact, call: Call, command: str, option: str) -> str:
+    """The command that reads the artifact; by default it reads the newest, so `option` names any other one."""
+    kind, _, name = artifact.reference.partition("/")
+    named = [] if WorkDirectory(call.work).names(kind)[-1:] == [name] else [option, name]
+    return shell_line(["sentcompress", command, *named, "--work", str(call.work)])
+
+
 def _augment(artifact: Artifact, call: Call) -> str:
     """Show the counts of the sentence table."""
     facts = artifact.facts
@@ -29,7 +36,7 @@ def _augment(artifact: Artifact, call: Call) -> str:
     made = {source: count for source, count in facts["by_source"].items() if source != "original"}
     by_source = {"original": facts["originals"], **made}
     render.print_facts({"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped})
-    return f"sentcompress teacher-embed --work {shell_word(call.work)}"
+    return _reading(artifact, call, "teacher-embed", "--sentences")
 
 
 def _average(artifact: Artifact, call: Call) -> str:
@@ -115,7 +122,7 @@ def _select(artifact: Artifact, call: Call) -> str:
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
     """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
-    return f"sentcompress distill --work {shell_word(call.work)}"
+    return _reading(artifact, call, "distill", "--teacher-vectors")
 
 
 def _train_teacher(artifact: Artifact, call: Call) -> str:
