@@ -107,7 +107,18 @@ def test_a_folder_is_no_file_and_a_file_no_folder(work: WorkDirectory, tmp_path:
         stage.run(Params(lines=lines, output=tmp_path, model=str(tiny_model)), work)
 
 
-@pytest.mark.parametrize(("name", "message"), [("gone/a.npy", "no folder"), ("a.txt", "name it .*a.npy")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gone/a.npy", "no folder"),
+        ("a.txt", "name it .*a.npy"),
+        ("a.NPY", "name it .*a.npy"),
+        ("a.Parquet", "name it .*a.parquet"),
+        ("a.npy.gz", "name it .*a.npy$"),
+        ("a.arrow", "name it .*a.parquet"),
+        ("a.pkl", "name it .*a.npy"),
+    ],
+)
 def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=f"`output` .*{message}"):
         Params(lines="-", output=tmp_path / name).check()
