@@ -124,6 +124,27 @@ def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name:
         Params(lines="-", output=tmp_path / name).check()
 
 
+def test_a_pipe_is_read_like_standard_input(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"a dog\na cat\n")
+    os.close(writing)
+    try:
+        made = stage.run(
+            Params(lines=f"/dev/fd/{reading}", output=tmp_path / "v.npy", model=str(tiny_model), dtype="float32"), work
+        )
+    finally:
+        os.close(reading)
+    assert made.rows == 2
+
+
+def test_a_closed_standard_input_is_a_clear_error(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        stage.run(Params(lines="-", output=tmp_path / "v.npy", model=str(tiny_model)), work)
+
+
 def test_vectors_do_not_go_to_standard_output() -> None:
     with pytest.raises(UsageError, match="standard output"):
         Params(lines="a.txt", output=Path("-")).check()
