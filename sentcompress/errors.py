@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Self
 
 from sentcompress.exit_codes import BUSY, FAILED, USAGE
@@ -122,6 +123,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"choose one of: {', '.join(names)}"
+
+
+def path_hint(path: Path, otherwise: str = "check the path") -> str:
+    """A hint for a path that does not exist: the files and folders beside it with the closest names, else `otherwise`.
+
+    >>> path_hint(Path("docs.jsnl"))
+    'did you mean docs.jsonl?'
+    """
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:  # its folder does not exist either, or cannot be listed
+        return otherwise
+    close = difflib.get_close_matches(path.name, beside, n=3, cutoff=0.75)
+    return f"did you mean {' or '.join(str(path.with_name(name)) for name in close)}?" if close else otherwise
 
 
 def raise_faults(faults: list[str], what: str, hint: str | None = None) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sentcompress import errors
-from sentcompress.errors import BusyError, SentcompressError, UsageError, did_you_mean, raise_faults
+from sentcompress.errors import BusyError, SentcompressError, UsageError, did_you_mean, path_hint, raise_faults
 
 
 def test_a_near_name_is_proposed() -> None:
@@ -80,3 +82,17 @@ def test_very_many_and_very_long_faults_are_cut() -> None:
     assert raised.value.message.startswith("run a.toml: 1001 errors\n  - xxx")
     assert raised.value.message.endswith("\n  - and 961 more")
     assert len(raised.value.faults) == 1001
+
+
+def test_a_missing_path_names_the_files_beside_it_that_are_spelt_alike(tmp_path: Path) -> None:
+    for name in ("lines.txt", "docs.jsonl", "other.csv"):
+        (tmp_path / name).touch()
+    assert path_hint(tmp_path / "line.txt") == f"did you mean {tmp_path / 'lines.txt'}?"
+    assert path_hint(tmp_path / "docs.jsnl", "give a table") == f"did you mean {tmp_path / 'docs.jsonl'}?"
+
+
+@pytest.mark.parametrize("name", ["quite_different.parquet", "gone/lines.txt", "lines.txt/lines.txt"])
+def test_a_missing_path_unlike_all_others_has_the_usual_hint(tmp_path: Path, name: str) -> None:
+    (tmp_path / "lines.txt").touch()
+    assert path_hint(tmp_path / name) == "check the path"
+    assert path_hint(tmp_path / name, "give a table") == "give a table"

@@ -9,8 +9,8 @@ from sentcompress.cli.call import Call
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.registry import command_for
 from sentcompress.exporting.verification_tables import cosines_of, router_rows, sts_table
-from sentcompress.plain_text import shell_word
-from sentcompress.store import METHOD_OF, Artifact
+from sentcompress.plain_text import shell_line, shell_word
+from sentcompress.store import METHOD_OF, Artifact, WorkDirectory
 from sentcompress.store.shards import Shards
 
 TRAINING = (
@@ -38,6 +38,13 @@ def show_shard(artifact: Artifact, call: Call) -> str | None:
     return f"sentcompress merge {shell_word(of)} --work {shell_word(call.work)}"
 
 
+def _reading(artifact: Artifact, call: Call, command: str, option: str) -> str:
+    """The command that reads the artifact; by default it reads the newest, so `option` names any other one."""
+    kind, _, name = artifact.reference.partition("/")
+    named = [] if WorkDirectory(call.work).names(kind)[-1:] == [name] else [option, name]
+    return shell_line(["sentcompress", command, *named, "--work", str(call.work)])
+
+
 def _augment(artifact: Artifact, call: Call) -> str:
     """Show the counts of the sentence table."""
     facts = artifact.facts
@@ -45,7 +52,7 @@ def _augment(artifact: Artifact, call: Call) -> str:
     made = {source: count for source, count in facts["by_source"].items() if source != "original"}
     by_source = {"original": facts["originals"], **made}
     render.print_facts({"sentences": facts["rows"], **by_source, "triplets": facts["triplets"], **skipped})
-    return f"sentcompress teacher-embed --work {shell_word(call.work)}"
+    return _reading(artifact, call, "teacher-embed", "--sentences")
 
 
 def _average(artifact: Artifact, call: Call) -> str:
@@ -148,7 +155,7 @@ def _select(artifact: Artifact, call: Call) -> str:
 def _teacher_embed(artifact: Artifact, call: Call) -> str:
     """Show what was encoded, and the throughput."""
     render.print_facts({key: artifact.facts[key] for key in TEACHER_EMBED})
-    return f"sentcompress distill --work {shell_word(call.work)}"
+    return _reading(artifact, call, "distill", "--teacher-vectors")
 
 
 def _train_teacher(artifact: Artifact, call: Call) -> str:

@@ -22,7 +22,14 @@ from sentcompress.commands.shared import (
     TextColumns,
 )
 
-SUFFIXES = (".npy", ".parquet")
+NPY, PARQUET = ".npy", ".parquet"
+SUFFIXES = (NPY, PARQUET)
+# Suffixes of files that are not written, and what is instead; a folder of such a name is hardly meant.
+_INSTEAD = {
+    **dict.fromkeys((".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"), NPY),
+    **dict.fromkeys((".bin", ".h5", ".hdf5", ".pickle", ".pkl", NPY), NPY),
+    **dict.fromkeys((".arrow", ".feather", ".pq", PARQUET), PARQUET),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +93,22 @@ class Params(Sharded, Hub):
     def _faults_of_output(self) -> list[str]:
         if str(self.output) == STDIN:
             return ["`output` is a .npy or .parquet file, or a folder: standard output (-) is for the summary"]
-        if self.output.suffix in (".csv", ".txt", ".json", ".jsonl", ".tsv", ".pt", ".npz", ".safetensors"):
-            return [f"`output` is a .npy or .parquet file, or a folder: name it {self.output.with_suffix('.npy')}"]
+        if instead := _file_instead_of(self.output):
+            return [f"`output` is a .npy or .parquet file, or a folder: name it {instead}"]
         if not self.output.absolute().parent.is_dir():
             return [f"`output` {self.output}: there is no folder {self.output.parent}"]
         if not os.access(self.output.absolute().parent, os.W_OK):
             return [f"`output` {self.output}: no permission to write to {self.output.absolute().parent}"]
         return []
+
+
+def _file_instead_of(output: Path) -> Path | None:
+    """The file to name in place of one that is not written; None if the output can be written."""
+    if output.suffix in SUFFIXES:
+        return None
+    whole = output.with_suffix("") if output.suffix.lower() in (".gz", ".zst") else output
+    instead = _INSTEAD.get(whole.suffix.lower())
+    return whole.with_suffix(instead) if instead else None
 
 
 COMMAND = Command(

@@ -22,7 +22,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from sentcompress.commands.shared import STDIN
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, path_hint
 
 COMPRESSED = (".gz", ".zst")
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -278,6 +278,6 @@ def _open_file(path: Path) -> BinaryIO:
             raise InputError(f"{path} is a folder", "give a file")
         return path.open("rb")
     except FileNotFoundError:
-        raise InputError(f"no such file: {path}", "check the path") from None
+        raise InputError(f"no such file: {path}", path_hint(path)) from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "check its permissions") from None

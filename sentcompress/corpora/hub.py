@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sentcompress.corpora.document import Document
@@ -11,7 +12,7 @@ from sentcompress.corpora.document_files import documents_of_rows
 from sentcompress.corpora.readers import ReadOptions, records_of
 from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, reason_of
+from sentcompress.errors import InputError, path_hint, reason_of
 from sentcompress.extras import check_installed, require
 from sentcompress.hub import GATED, ask_hub, network_errors
 
@@ -76,9 +77,13 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
     except errors.GatedRepoError:
         raise InputError(f"the data set {name} is gated on the hub", GATED) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise InputError(f"no file or folder {name} here, and no data set of that name on the hub", CHOICES) from None
+        raise InputError(
+            f"no file or folder {name} here, and no data set of that name on the hub", path_hint(Path(name), CHOICES)
+        ) from None
     except errors.OfflineModeIsEnabled:
-        raise InputError(f"no file or folder {name} here, and the hub is disabled (offline)", CHOICES) from None
+        raise InputError(
+            f"no file or folder {name} here, and the hub is disabled (offline)", path_hint(Path(name), CHOICES)
+        ) from None
     except network_errors() as error:
         raise _unreachable(name, error) from None
     check_installed("datasets")
@@ -110,4 +115,4 @@ def _label(value: object, names: list[str] | None) -> object:
 
 def _unreachable(name: str, error: Exception) -> InputError:
     missing = f"no file or folder {name} here, and the hub cannot be reached to look for a data set of that name"
-    return InputError(f"{missing} ({reason_of(error)})", CHOICES)
+    return InputError(f"{missing} ({reason_of(error)})", path_hint(Path(name), CHOICES))

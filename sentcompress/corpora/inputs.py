@@ -138,8 +138,8 @@ def open_inputs(
     with ExitStack() as stack:
         sources: list[ByteSource | Artifact | FolderFiles | None] = []
         for name in names:
-            if name == STDIN or _is_pipe(name):
-                sources.append(stack.enter_context(_spooled(name, work.path, reporter)))
+            if name == STDIN or is_pipe(name):
+                sources.append(stack.enter_context(spooled_input(name, reporter, work.path)))
             elif artifact := find_documents(work, name):
                 sources.append(artifact)
             elif os.path.isdir(name):
@@ -231,7 +231,7 @@ def check_columns(names: Sequence[str], options: ReadOptions, work: WorkDirector
                 find_columns(str(path), wanted, first)
 
 
-def _is_pipe(name: str) -> bool:
+def is_pipe(name: str) -> bool:
     """Whether a path is neither a file nor a folder: a named pipe, or the shell's `<(command)`."""
     return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
@@ -261,7 +261,7 @@ def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, report
 
 
 def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:
-    reference = f"stdin:{name}" if name == STDIN or _is_pipe(name) else f"file:{Path(name).resolve()}"
+    reference = f"stdin:{name}" if name == STDIN or is_pipe(name) else f"file:{Path(name).resolve()}"
     with source.open() as stream:
         return FileInput(source, reference, _digest(stream, origin, reporter), origin, options)
 
@@ -276,13 +276,21 @@ def _digest(stream: BinaryIO, origin: str, reporter: Reporter) -> str:
 
 
 @contextmanager
-def _spooled(name: str, folder: Path, reporter: Reporter) -> Iterator[ByteSource]:
-    folder.mkdir(parents=True, exist_ok=True)
-    if name == STDIN:
-        if sys.stdin.isatty():
-            reporter.note("reading sentences from the terminal; press Ctrl-D to finish")
-        with spooled_source(sys.stdin.buffer, "standard input", folder) as source:
-            yield source
-    else:
+def spooled_input(name: str, reporter: Reporter, folder: Path | None = None) -> Iterator[ByteSource]:
+    """A copy of standard input (-) or of a pipe, which can be read several times; see `byte_streams.spooled`.
+
+    Raises:
+        InputError: if standard input is closed.
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    if name != STDIN:
         with open(name, "rb") as pipe, spooled_source(pipe, name, folder) as source:
             yield source
+        return
+    if sys.stdin is None:  # closed by the parent process
+        raise InputError("standard input is closed", "name a file, or redirect one to the command")
+    if sys.stdin.isatty():
+        reporter.note("reading lines from the terminal; press Ctrl-D to finish")
+    with spooled_source(sys.stdin.buffer, "standard input", folder) as source:
+        yield source

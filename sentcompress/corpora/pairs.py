@@ -12,7 +12,7 @@ from sentcompress.corpora.collections import Collection, CorpusChoice, DataSet, 
 from sentcompress.corpora.delimited import find_columns, quoted_rows
 from sentcompress.corpora.readers import csv_delimiter
 from sentcompress.corpora.text_files import HeldText, open_lines
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, path_hint
 from sentcompress.quantities import counted
 
 PAIR_COLUMNS = ("question1", "question2", "is_duplicate")
@@ -178,4 +178,4 @@ def check_file(path: Path, columns: tuple[str, ...]) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder", f"give a file of pairs: {', '.join(columns)}")
     if not path.exists():
-        raise InputError(f"no such file: {path}", "check the path")
+        raise InputError(f"no such file: {path}", path_hint(path))

@@ -25,7 +25,7 @@ from sentcompress.corpora.sts_sources import (
     senteval_parts,
 )
 from sentcompress.corpora.text_files import BadRecords, HeldText
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, path_hint
 
 SPLITS = ("train", "dev", "test")
 STS_B = "STS-B"
@@ -148,7 +148,8 @@ def _read_source(source: Path | str, split: str, bad: BadRecords) -> list[StsSet
         return [_single(hub_part(name, split), bad) for name in names]
     path = Path(source)
     if not path.exists():
-        raise InputError(f"no such file or folder: {path}", "give graded pairs: score<TAB>sentence1<TAB>sentence2")
+        pairs = "give graded pairs: score<TAB>sentence1<TAB>sentence2"
+        raise InputError(f"no such file or folder: {path}", path_hint(path, pairs))
     if path.is_dir():
         return _read_folder(path, split, bad)
     return [_single(senteval_file(path) or _named_file(path), bad)]

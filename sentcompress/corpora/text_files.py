@@ -255,4 +255,7 @@ def refuse_foreign(name: str, head: bytes) -> None:
                 _HINTS.get(magic, "give text, csv, tsv, jsonl or parquet, in UTF-8"),
             )
     if b"\0" in head:
-        raise InputError(f"{name} is a binary file, not text", "give text, csv, tsv, jsonl or parquet")
+        raise InputError(
+            f"{name} is a binary file, not text: it has NUL bytes",
+            "give text, csv, tsv, jsonl or parquet; from a file that is text, remove them: tr -d '\\000' < OLD > NEW",
+        )

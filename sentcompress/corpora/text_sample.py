@@ -11,7 +11,7 @@ from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.readers import FILE_EXTENSIONS, read_records
 from sentcompress.corpora.smallest import Smallest
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, path_hint
 
 # In a folder, .json files are usually settings.
 EXTENSIONS = tuple(extension for extension in FILE_EXTENSIONS if extension != "json")
@@ -48,7 +48,9 @@ def find_text_files(paths: Sequence[Path]) -> list[Path]:
         elif path.exists():
             files.append(path)
         else:
-            raise InputError(f"no such file or folder: {path}", "give a text file with one sentence per line")
+            raise InputError(
+                f"no such file or folder: {path}", path_hint(path, "give a text file with one sentence per line")
+            )
     return list(dict.fromkeys(files))
 
 

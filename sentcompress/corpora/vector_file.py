@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.corpora.text_files import open_lines
-from sentcompress.errors import InputError, reason_of
+from sentcompress.errors import InputError, path_hint, reason_of
 from sentcompress.quantities import counted
 
 SUFFIX = ".npy"
@@ -107,7 +107,7 @@ def _open_array(path: Path) -> npt.NDArray[np.floating]:
         with np.errstate(over="ignore"):
             array: npt.NDArray[np.floating] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file", "check the path") from None
+        raise InputError(f"no such file: {path}", path_hint(path)) from None
     except _BROKEN as error:
         reason = reason_of(error)
         raise InputError(f"{path} is not a NumPy array: {reason}", "write it again with numpy.save") from None

@@ -10,7 +10,7 @@ from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.collections import DataSet
 from sentcompress.corpora.sentence_table import TRIPLETS, SentenceTable
 from sentcompress.corpora.text_files import BadRecords
-from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
+from sentcompress.errors import InputError, MissingArtifactError, path_hint
 from sentcompress.mining.gathering import Gatherer, gather_collection, gather_pairs, gather_triplets
 from sentcompress.progress import Reporter
 from sentcompress.store import Artifact, WorkDirectory, file_inputs
@@ -95,9 +95,7 @@ def file_digests(*paths: Path) -> dict[str, str]:
         if path.is_dir():
             raise InputError(f"{path} is a folder", "give a file")
         if not path.is_file():
-            near = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
-            hint = did_you_mean(path.name, near)
-            raise InputError(f"no such file: {path}", hint if hint.startswith("did you mean") else "give a file")
+            raise InputError(f"no such file: {path}", path_hint(path))
     return file_inputs(paths)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sentcompress.commands.encode import Params
 from sentcompress.commands.shared import STDIN
-from sentcompress.corpora.byte_streams import ByteSource, as_source, spooled_source
+from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.document_files import find_document_files
 from sentcompress.corpora.identified_texts import IdentifiedTexts, identified_texts, refuse_passages, texts_of_folder
+from sentcompress.corpora.inputs import is_pipe, spooled_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
 from sentcompress.passages.cutting import passages_of
@@ -21,15 +21,13 @@ from sentcompress.store import WorkDirectory
 
 @contextmanager
 def open_texts(params: Params, work: WorkDirectory, reporter: Reporter) -> Iterator[IdentifiedTexts]:
-    """The texts of standard input, a file or a folder, which can be read twice: to count them, and to encode them.
+    """The texts of standard input, a pipe, a file or a folder, which can be read twice: to count and to encode them.
 
     Raises:
         InputError: if they cannot be read, or the options do not go with them.
     """
-    if params.lines == STDIN:
-        if sys.stdin.isatty():
-            reporter.note("reading lines from the terminal; press Ctrl-D to finish")
-        with spooled_source(sys.stdin.buffer, "standard input") as source:
+    if params.lines == STDIN or is_pipe(params.lines):
+        with spooled_input(params.lines, reporter) as source:
             yield _of_source(source, params)
     elif Path(params.lines).is_dir():
         yield _of_folder(params, work, reporter)

@@ -155,8 +155,10 @@ def trials(
 def _obstacle(plan: StoragePlan, points: int) -> str | None:
     if plan.format != PQ:
         return None
+    if not is_installed("faiss"):
+        return "it needs faiss, which is not installed"
     least = POINTS_PER_CENTROID * FEWEST_CENTROIDS
-    return None if is_installed("faiss") and points >= least else f"it needs faiss and at least {least} texts"
+    return None if points >= least else f"it needs at least {least} texts to fit on, and there are {points}"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_truncated_compressed_data_is_an_error(tmp_path: Path, suffix: str) -> N
         (b"\x89PNG\r\n\x1a\n rest", "a PNG image"),
         (b"PAR1 rest", "a Parquet file"),
         ("text".encode("utf-16"), "UTF-16"),
-        (b"some\0thing", "binary"),
+        (b"some\0thing", "binary file, not text: it has NUL bytes"),
     ],
 )
 def test_content_that_is_not_text_is_a_clear_error(tmp_path: Path, content: bytes, message: str) -> None:

@@ -107,10 +107,42 @@ def test_a_folder_is_no_file_and_a_file_no_folder(work: WorkDirectory, tmp_path:
         stage.run(Params(lines=lines, output=tmp_path, model=str(tiny_model)), work)
 
 
-@pytest.mark.parametrize(("name", "message"), [("gone/a.npy", "no folder"), ("a.txt", "name it .*a.npy")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gone/a.npy", "no folder"),
+        ("a.txt", "name it .*a.npy"),
+        ("a.NPY", "name it .*a.npy"),
+        ("a.Parquet", "name it .*a.parquet"),
+        ("a.npy.gz", "name it .*a.npy$"),
+        ("a.arrow", "name it .*a.parquet"),
+        ("a.pkl", "name it .*a.npy"),
+    ],
+)
 def test_the_output_is_an_npy_file_in_a_folder_that_exists(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=f"`output` .*{message}"):
         Params(lines="-", output=tmp_path / name).check()
+
+
+def test_a_pipe_is_read_like_standard_input(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"a dog\na cat\n")
+    os.close(writing)
+    try:
+        made = stage.run(
+            Params(lines=f"/dev/fd/{reading}", output=tmp_path / "v.npy", model=str(tiny_model), dtype="float32"), work
+        )
+    finally:
+        os.close(reading)
+    assert made.rows == 2
+
+
+def test_a_closed_standard_input_is_a_clear_error(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        stage.run(Params(lines="-", output=tmp_path / "v.npy", model=str(tiny_model)), work)
 
 
 def test_vectors_do_not_go_to_standard_output() -> None:
