@@ -20,6 +20,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,16 @@ def peer(model: SentenceTransformer, batch_size: int) -> Encode:
     return lambda texts: np.asarray(model.encode(texts, batch_size=batch_size, show_progress_bar=False), np.float32)
 
 
+def sharing(engine: EncodeEngine) -> Encode:
+    """An engine without its batch per thread."""
+
+    def encode(texts: list[str]) -> npt.NDArray[np.float32]:
+        with mock.patch("sentcompress.encoding.engine.map_in_threads", map):
+            return engine.encode(texts)
+
+    return encode
+
+
 def best_batch_size(model: SentenceTransformer, texts: list[str]) -> int:
     """The peer's fastest batch size on a part of the sentences: the better of two rounds each."""
     seconds = dict.fromkeys(PEER_BATCH_SIZES, float("inf"))
@@ -85,6 +96,8 @@ def contestants(texts: list[str]) -> tuple[dict[str, Encode], dict[str, Any]]:
         "SentenceTransformer, bfloat16": peer(half, best),
         "sentcompress, float32": exact.encode,
         "sentcompress, bfloat16": rounded.encode,
+        "sentcompress, float32, all threads share a batch": sharing(exact),
+        "sentcompress, bfloat16, all threads share a batch": sharing(rounded),
     }
     return found, {**facts, "auto_reason": auto.dtype_reason, "matmul": exact.matmul, "peer_best_batch_size": best}
 
@@ -109,7 +122,7 @@ def main() -> None:
             wall, processor, vectors[name] = seconds_of(found[name], texts)
             seconds[name].append(wall)
             processors[name].append(processor)
-            print(f"round {turn + 1}  {name:42} {wall:7.2f} s, processor {processor:7.2f} s", flush=True)
+            print(f"round {turn + 1}  {name:50} {wall:7.2f} s, processor {processor:7.2f} s", flush=True)
         load.append(os.getloadavg()[0])
     report(texts, seconds, processors, vectors, {**facts, "threads": arguments.threads, "load_average": load})
 

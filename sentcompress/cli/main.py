@@ -25,6 +25,7 @@ from sentcompress.commands import all_commands
 from sentcompress.commands.spelling import spelled, spelled_hint
 from sentcompress.errors import SentcompressError, SentcompressWarning, did_you_mean
 from sentcompress.exit_codes import DONE, FAILED, NO_READER, USAGE
+from sentcompress.models.threads import MOST_WORKERS
 from sentcompress.ranks.launch import by_rank
 from sentcompress.signals import ENDS, GO_ON, SIGINT, StoppedError, Working, ends_with
 
@@ -68,7 +69,15 @@ for _name, _command in COMMANDS.items():
 
 # oneDNN caches a compiled kernel for every shape. Our batches have hundreds of shapes that rarely recur, so by default
 # the caches grow by gigabytes without benefit (docs/decisions/0005-memory.md).
-KERNEL_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16", "LRU_CACHE_CAPACITY": "16"}
+KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+# Kernels of one training step, and of the batch of one thread while texts are encoded.
+STEP_KERNELS, BATCH_KERNELS = 16, 8
+
+
+def kernel_cache_entries(threads: int) -> int:
+    """Entries of a cache of compiled kernels that up to `threads` batches use at a time."""
+    return max(STEP_KERNELS, BATCH_KERNELS * min(threads, MOST_WORKERS))
+
 
 # mallopt's parameters (malloc.h) and their values: blocks below 1 GiB are allocated on the heap, which keeps up to
 # 2 GiB of free memory at its end.
@@ -95,8 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # huggingface_hub reads its variables on import, so this comes first.
         os.environ["HF_HUB_OFFLINE"] = "1"
         given = [argument for argument in given if argument != "--offline"]
-    for variable, entries in KERNEL_CACHES.items():
-        os.environ.setdefault(variable, entries)  # read when torch is loaded
+    for variable in KERNEL_CACHES:
+        os.environ.setdefault(variable, str(kernel_cache_entries(os.cpu_count() or 1)))  # read when torch is loaded
     keep_freed_memory()
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):

@@ -24,6 +24,7 @@ from sentcompress.encoding.compute_plan import ComputePlan, make_plan, prepared
 from sentcompress.encoding.onednn import OneDnnLinear
 from sentcompress.models.devices import pick_device, to_device
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.threads import map_in_threads
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.progress import Task
 
@@ -122,9 +123,17 @@ class EncodeEngine:
         # Results stay on the device until the end of the window, so that a GPU never waits for a copy.
         vectors = torch.empty(len(window.tokens), self.dimension, device=self.device)
         progress = WindowProgress(window, task)
-        for batch, rows, ids, mask in self._batches(window.tokens):
-            padded = bool(window.tokens.lengths[batch[-1]] < window.tokens.lengths[batch[0]])
+        lengths = window.tokens.lengths
+
+        @torch.inference_mode()  # of this thread
+        def compute(inputs: _Inputs) -> npt.NDArray[np.int64]:
+            batch, rows, ids, mask = inputs
+            padded = bool(lengths[batch[-1]] < lengths[batch[0]])
             vectors.index_copy_(0, rows, self._encoder.infer(ids, mask, padded=padded, layers=self.layers))
+            return batch
+
+        in_turn = map_in_threads if self.device.type == "cpu" else map
+        for batch in in_turn(compute, self._batches(window.tokens)):
             progress.advance(batch)
         return _Copy(vectors, window.places)
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from sentcompress.models.devices import dtype_candidates
+from sentcompress.models.threads import one_thread
 from sentcompress.quantities import counted
 
 # Minimum speedup for which bfloat16 is used: it costs accuracy (cosines to float32 of about 0.9999).
@@ -140,7 +140,7 @@ def measure(
         seconds = {call: _seconds(call, cpu_clock) for call in (first, second)}
         return seconds[float32] / seconds[bfloat16]
 
-    with _one_thread():
+    with one_thread():
         warm_up = ratio_of(float32, bfloat16)
         if late():  # far too slow for more rounds
             return Speedup([warm_up])
@@ -157,13 +157,3 @@ def _seconds(call: Callable[[], object], clock: Callable[[], float]) -> float:
     call()
     # A clock may be too coarse for a tiny model.
     return max(clock() - start, 1e-9)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

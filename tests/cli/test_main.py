@@ -410,3 +410,17 @@ def test_a_blank_work_directory_is_an_error(
         "error: augment: --work, or SENTCOMPRESS_WORK, must not be blank\nhelp:  name a folder, or leave both out\n"
     )
     assert os.listdir() == ["a.txt"]
+
+
+@pytest.mark.parametrize(("threads", "entries"), [(1, 16), (2, 16), (4, 32), (16, 128), (64, 128)])
+def test_the_caches_hold_the_kernels_of_all_batches_that_are_encoded_at_a_time(threads: int, entries: int) -> None:
+    assert command_line.kernel_cache_entries(threads) == entries
+
+
+def test_cache_sizes_that_are_set_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
+    with pytest.raises(SystemExit):
+        command_line.main(["--version"])
+    expected = str(command_line.kernel_cache_entries(os.cpu_count() or 1))
+    assert [os.environ.pop(name) for name in command_line.KERNEL_CACHES] == [expected, "7"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -201,3 +202,31 @@ def test_cuda_gives_the_vectors_of_the_cpu(tmp_path: Path, dtype: str, cosine: f
     vectors = engine.encode(texts)
     assert engine.matmul == "torch"
     assert (vectors * reference(folder, texts)).sum(axis=1).min() > cosine
+
+
+def test_batches_are_computed_by_several_threads_with_the_same_bytes(tiny_model: Path, sentences: list[str]) -> None:
+    encoder, texts = load_model(tiny_model), [*sentences[:300], *ODD]
+    whole = EncodeEngine(encoder, device="cpu", dtype="float32", batch_tokens=256)
+    before = torch.get_num_threads()
+    used: set[int] = set()
+
+    class Watched(EncodeEngine):
+        def __init__(self) -> None:
+            super().__init__(encoder, device="cpu", dtype="float32", batch_tokens=256)
+            infer = self._encoder.infer
+
+            def watched(*args: Any, **options: Any) -> torch.Tensor:
+                used.add(threading.get_ident())
+                return infer(*args, **options)
+
+            self._encoder.infer = watched  # type: ignore[method-assign]
+
+    try:
+        torch.set_num_threads(1)
+        alone = whole.encode(texts)
+        torch.set_num_threads(3)
+        together = Watched().encode(texts)
+        assert len(used) == 4, "this thread for the first batch, and three"
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(alone, together)
