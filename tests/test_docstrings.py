@@ -19,7 +19,7 @@ MODULES = (
     "passages.words",
 )
 # Their examples need a model, a work directory or a file of the reader's.
-WITH_FILES = ("", "encoding.vector_folder", "evaluation.results", "quantization.quantizer", "workspace")
+WITH_FILES = ("", "encoding.vector_folder", "errors", "evaluation.results", "quantization.quantizer", "workspace")
 
 
 def test_every_module_with_an_example_is_listed() -> None:

@@ -23,8 +23,8 @@ class Params(Options):
 
         if self.action not in (None, "show"):
             known = self.action in METHODS or self.action in OBJECTIVES
-            word = shell_word(self.action) if known else "NAME"
-            return [f"no such action {self.action!r}; write: sentcompress methods show {word}"]
+            written = f"methods show {shell_word(self.action)}" if known else "methods, or methods show NAME"
+            return [f"no such action {self.action!r}; write: sentcompress {written}"]
         if self.action and not self.method:
             return [f"name the method to show; {did_you_mean('', {**METHODS, **OBJECTIVES})}"]
         return []

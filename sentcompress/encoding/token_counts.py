@@ -57,9 +57,10 @@ def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts:
     longer = int((counts.lengths > counts.limit).sum()) if counts else 0
     if not longer:
         return None
+    verb, its = ("is", "its vector ignores") if longer == 1 else ("are", "their vectors ignore")
     return (
-        f"{longer:,} of the first {len(first):,} texts are longer than the {empty.limit} tokens that the model reads; "
-        "their vectors ignore the rest"
+        f"{longer:,} of the first {len(first):,} texts {verb} longer than the {empty.limit} tokens that the model "
+        f"reads; {its} the rest"
     )
 
 

@@ -18,7 +18,7 @@ from sentcompress.corpora.search_texts import (
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.encoding.sides import Sides, sides_of
-from sentcompress.errors import InputError
+from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
@@ -48,7 +48,10 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     if params.collection is not None:
         source = collection_source(params.collection, params.split)
     else:
-        source = documents_source(work, params.documents, params.own_part)
+        try:
+            source = documents_source(work, params.documents, params.own_part)
+        except MissingArtifactError as error:
+            raise error.with_alternative("name a folder of documents and queries with `collection`") from None
     models = find_compared(work, params)
     own, compare = models[MODEL], models[COMPARE]
     model = sides_of(work, compare if params.keep_index else own, own)

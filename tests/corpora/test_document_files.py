@@ -84,8 +84,8 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("skip", "line", "file"),
     [
-        (None, "fix the line", "give text, csv, tsv, jsonl or parquet"),
-        (False, "fix the line; or skip such lines with `skip_bad`", "parquet; or skip such files with `skip_bad`"),
+        (None, "fix the line", "OLD > NEW"),
+        (False, "fix the line; or skip such lines with `skip_bad`", "OLD > NEW; or skip such files with `skip_bad`"),
     ],
 )
 def test_skipping_is_advised_where_it_is_possible(tmp_path: Path, skip: bool | None, line: str, file: str) -> None:

@@ -181,6 +181,7 @@ def test_what_cannot_be_measured(tmp_path: Path, work: WorkDirectory, tiny_model
     with pytest.raises(MissingArtifactError, match="no documents in") as none:
         run(Params(**model), work)
     assert "split-documents" in str(none.value.hint)
+    assert "`collection`" in str(none.value.hint)
     make_documents(work, PASSAGES[:10], QUERIES)
     with pytest.raises(InputError, match="10 distinct passages"):
         run(Params(**model), work)

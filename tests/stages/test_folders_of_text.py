@@ -50,7 +50,7 @@ def test_a_file_of_a_folder_is_one_text(work: WorkDirectory, docs: Path, tiny_mo
     expected = EncodeEngine(load_model(tiny_model), dtype="float32").encode(texts)
     np.testing.assert_allclose(stored.to_array(), expected, atol=1e-5)
     assert told.warnings == [
-        "1 of the first 4 texts are longer than the 64 tokens that the model reads; their vectors ignore the rest "
+        "1 of the first 4 texts is longer than the 64 tokens that the model reads; its vector ignores the rest "
         "(`passages` encodes all of it, in passages)"
     ]
     assert any("1 .png" in note for note in told.notes)
@@ -132,7 +132,7 @@ def test_folders_without_usable_texts(
 def test_long_rows_of_a_table_are_told_and_can_be_cut(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [{"id": "a", "headline": "A dog", "body": LONG}, {"id": "b", "headline": "", "body": SENTENCES[0]}]
     table = write_jsonl(tmp_path / "docs.jsonl", rows)
-    cut = "1 of the first 2 texts are longer than the 64 tokens that the model reads; their vectors ignore the rest"
+    cut = "1 of the first 2 texts is longer than the 64 tokens that the model reads; its vector ignores the rest"
     assert [one.startswith(cut) for one in encoded(work, table, tiny_model, tmp_path / "whole").warnings] == [True]
     assert encoded(work, table, tiny_model, tmp_path / "parts", passages=True).warnings == []
     ids = list(sentcompress.read_vectors(tmp_path / "parts").ids)

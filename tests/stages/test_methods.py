@@ -95,3 +95,9 @@ def test_the_command(capfd: pytest.CaptureFixture[str]) -> None:
 def test_wrong_words_are_usage_errors(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(words) == 2
     assert "help:" in capfd.readouterr().err
+
+
+def test_a_wrong_word_is_answered_with_what_can_be_written(capfd: pytest.CaptureFixture[str]) -> None:
+    for word, written in (("list", "methods, or methods show NAME"), ("hpd", "methods show hpd")):
+        assert _run(["methods", word]) == 2
+        assert f"write: sentcompress {written}\n" in capfd.readouterr().err
