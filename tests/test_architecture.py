@@ -256,7 +256,6 @@ def test_what_rich_draws_in_tables_is_made_by_the_one_function(path: Path) -> No
 COMMAND_BEGINS = re.compile(r"\bsentcompress ([a-z][a-z-]*[^,()<]*)?$")
 # What stands in commands without being quoted: our own command names, and what was put together of quoted words.
 UNQUOTED = {
-    "word",
     "__version__",
     "self.command",
     "self.arguments",

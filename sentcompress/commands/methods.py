@@ -23,8 +23,9 @@ class Params(Options):
 
         if self.action not in (None, "show"):
             known = self.action in METHODS or self.action in OBJECTIVES
-            written = f"methods show {shell_word(self.action)}" if known else "methods, or methods show NAME"
-            return [f"no such action {self.action!r}; write: sentcompress {written}"]
+            one = f"sentcompress methods show {shell_word(self.action)}" if known else ""
+            all_of_them = "sentcompress methods, or sentcompress methods show NAME"
+            return [f"no such action {self.action!r}; write: {one or all_of_them}"]
         if self.action and not self.method:
             return [f"name the method to show; {did_you_mean('', {**METHODS, **OBJECTIVES})}"]
         return []
