@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,15 +52,12 @@ class SentenceTable:
     Attributes:
         files: the files.
         file_rows: rows of each file.
-        file_bytes: bytes of the text of each file, roughly: repeated texts can count once.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files = sorted(folder.glob("sentences-*.parquet"))
-        files = [pq.read_metadata(path) for path in self.files]
-        self.file_rows = [file.num_rows for file in files]
-        self.file_bytes = [sum(map(_text_bytes, map(file.row_group, range(file.num_row_groups)))) for file in files]
+        self.file_rows = [pq.read_metadata(path).num_rows for path in self.files]
 
     def __len__(self) -> int:
         return sum(self.file_rows)
@@ -145,10 +141,6 @@ def read_columns(path: Path, *names: str) -> pa.Table:
     """Columns of a file that this project wrote; all of them without names."""
     with pq.ParquetFile(path) as file:
         return file.read(columns=list(names) or None)
-
-
-def _text_bytes(group: Any) -> int:
-    return int(group.column(SCHEMA.get_field_index("text")).total_uncompressed_size)
 
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

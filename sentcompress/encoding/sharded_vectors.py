@@ -65,11 +65,23 @@ def measured_windows(table: SentenceTable, longest: int, task: Task) -> list[lis
     """
     found = []
     for file, rows in enumerate(table.file_rows):
-        found.append(
-            [[len(window), sum(min(len(text), longest) for text in window)] for window in windows([table.texts(file)])]
-        )
+        found.append(_measured(table.texts(file), longest))
         task.advance(rows)
     return found
+
+
+def work_of(table: SentenceTable, spans: Sequence[Span], longest: int) -> list[tuple[int, float]]:
+    """Rows and characters of each window of the spans, for the time that is left: see `ProgressTask.set_work`.
+
+    Args:
+        longest: see `measured_windows`.
+    """
+    texts = (table.texts(span.file)[span.start : span.stop] for span in spans)
+    return [(rows, characters) for inside in texts for rows, characters in _measured(inside, longest)]
+
+
+def _measured(texts: Sequence[str], longest: int) -> list[list[int]]:
+    return [[len(window), sum(min(len(text), longest) for text in window)] for window in windows([texts])]
 
 
 def spans_of_shard(measured: Sequence[Sequence[Sequence[int]]], shard: Shard) -> list[Span]:

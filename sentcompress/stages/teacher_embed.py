@@ -18,7 +18,15 @@ from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.npy_files import LAYERS_PATTERN, VECTORS_PATTERN, writing_vectors
-from sentcompress.encoding.sharded_vectors import Span, divided, join_file, measured_windows, spans_of, spans_of_shard
+from sentcompress.encoding.sharded_vectors import (
+    Span,
+    divided,
+    join_file,
+    measured_windows,
+    spans_of,
+    spans_of_shard,
+    work_of,
+)
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
@@ -40,7 +48,7 @@ from sentcompress.store.shards import Part, sharded
 PLAN = f"{SCAFFOLD}/plan.json"
 # Tokens above this share of the corpus are not content words (about twenty in English).
 FREQUENT = 0.004
-# Characters per token of English text in a WordPiece vocabulary, including spaces; estimates the work of a shard.
+# Characters per token of English text in a WordPiece vocabulary, including spaces; estimates the work.
 CHARACTERS_PER_TOKEN = 5
 
 
@@ -136,6 +144,11 @@ class _Embedding:
     def _encoder(self) -> Encoder:
         return _teacher(self._params, self._model)
 
+    @property
+    def _longest(self) -> int:
+        """Characters of a text that count as work; the teacher reads no more."""
+        return CHARACTERS_PER_TOKEN * self._encoder.text.max_length
+
     def whole(self, build: Build, ranks: Ranks) -> Artifact | None:
         """All vectors; None on all ranks but the first."""
         engine = self._engine(build, ranks)
@@ -160,8 +173,7 @@ class _Embedding:
             self._encoder, pick_device(self._params.device), self._params.dtype, self._params.batch_tokens
         )
         with self._reporter.track("planning", total=len(self._table)) as task:
-            longest = CHARACTERS_PER_TOKEN * self._encoder.text.max_length
-            measured = measured_windows(self._table, longest, task)
+            measured = measured_windows(self._table, self._longest, task)
         left_out = self._function_words() if self._params.content_words else ([], [])
         return {
             "windows": measured,
@@ -230,9 +242,7 @@ class _Embedding:
             reader = SecondReading(engine, content, self._params.content_words)
         encoded, seconds = 0, 0.0
         with self._reporter.track("encoding", total=sum(span.rows for span in spans)) as task:
-            # Files of long texts take longer.
-            size = [texts / rows for texts, rows in zip(self._table.file_bytes, self._table.file_rows, strict=True)]
-            task.set_work([(span.rows, span.rows * size[span.file]) for span in spans])
+            task.set_work(work_of(self._table, spans, self._longest))
             for span in spans:
                 if build.has(span.name(VECTORS_PATTERN)):
                     task.advance(span.rows)

@@ -22,6 +22,7 @@ from interrupting import interrupted
 from sharding import make_table
 from tiny_models import load_model, make_sentences, make_tiny_model
 
+from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
@@ -59,9 +60,13 @@ def test_vectors_stand_beside_their_sentences(work: WorkDirectory, tiny_model: P
     np.testing.assert_allclose(files.rows(np.arange(300)), expected, rtol=0, atol=1e-6)
 
 
-def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_of_longer_texts_are_more_work(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also within a file, and only as far as the teacher reads a text."""
     work = WorkDirectory(tmp_path / "work")
-    make_table(work, ["a dog", "a cat", "two dogs and three cats in a garden", "a garden of two dogs"], file_rows=2)
+    make_table(work, ["a dog", "a cat", "a garden of two dogs", "two dogs and three cats " * 1000])
+    monkeypatch.setattr(batches, "WINDOW_SENTENCES", 2)
     told: list[Sequence[tuple[int, float]]] = []
     monkeypatch.setattr(Counter, "set_work", lambda _, stretches: told.append(stretches))
 
@@ -69,9 +74,9 @@ def test_files_of_longer_texts_are_more_work(tmp_path: Path, tiny_model: Path, m
         track = Running().track
 
     stage.run(Params(teacher=str(tiny_model), dtype="float32"), work, Watched())
-    (first, short), (second, long) = told[-1]
-    assert (first, second) == (2, 2)
-    assert long > 2 * short
+    longest = stage.CHARACTERS_PER_TOKEN * load_model(tiny_model).text.max_length
+    assert told[-1] == [(2, len("a dog") + len("a cat")), (2, len("a garden of two dogs") + longest)]
+    assert longest < len("two dogs and three cats " * 1000)
 
 
 def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
