@@ -209,6 +209,12 @@ def find_compared(work: WorkDirectory, params: EvaluationOptions | ReferenceOpti
     return found | ({"compare": find(params.compare)} if params.compare else {})
 
 
+def warn_of_itself(label: str, *, same: bool, reporter: Reporter) -> None:
+    """Warn if the model and the compared one are the `same`: such a comparison says nothing."""
+    if same:
+        reporter.warn(f"{label} is compared with itself; to compare it with another model, name that with `compare`")
+
+
 def find_embedder(
     work: WorkDirectory, name: str | None, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> EmbedderSource:

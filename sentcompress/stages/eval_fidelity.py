@@ -16,7 +16,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.fidelity_result import Measuring, agreement, cosine_to, shape_of
@@ -54,6 +54,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     params.check()
     models = find_compared(work, params)
     model, compare = models[MODEL], models[COMPARE]
+    warn_of_itself(model.label, same=model == compare, reporter=reporter)
     source = _of_files(params, work, model) if params.text else _of_table(params, work, model)
     # Vectors record the files of their teacher; one of the work directory is given as an artifact.
     of_work = is_of_work(compare.reference)

@@ -14,7 +14,7 @@ from sentcompress.corpora.collections import Collection, DataSet
 from sentcompress.corpora.entities import entities_data_set
 from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.embedder_sources import find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder, warn_of_itself
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
@@ -59,6 +59,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     check_installed("faiss")
     data = _data_set(params)
     roles = _roles(params, work)
+    itself = roles[MODEL] == roles.get(COMPARE) and params.vectors is None
+    warn_of_itself(roles[MODEL].label, same=itself, reporter=reporter)
     with work.build(_request(params, data, roles), force=params.force, reporter=reporter) as build:
         if build.fresh:
             reporter.note(f"{COMMAND}: times as measured on {build.fresh.manifest['finished'][:19]} UTC")

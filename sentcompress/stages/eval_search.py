@@ -16,7 +16,7 @@ from sentcompress.corpora.search_texts import (
     query_kinds,
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
 from sentcompress.encoding.sides import Sides, sides_of
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
@@ -58,6 +58,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     quantizer = _quantizer(work, model.queries) if params.stored else None
     queries = in_runtime(model.queries, params.runtime)
     model = replace(model, queries=queries, documents=model.documents if params.keep_index else queries)
+    itself = model == Sides(compare, compare) and quantizer is None
+    warn_of_itself(model.label, same=itself, reporter=reporter)
     part = {} if params.collection is not None else {"query_part": params.own_part or ALL}
     request = Request.of(
         params,

@@ -11,12 +11,12 @@ from sentcompress.commands.eval_sts import Params
 from sentcompress.corpora.sts import OFFICIAL_PAIRS, STS_B, StsSet, read_sts
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
 from sentcompress.errors import InputError
 from sentcompress.evaluation.alignment import POSITIVE_ABOVE, alignment, uniformity
 from sentcompress.evaluation.metrics import ALIGNMENT, SPEARMAN, UNIFORMITY
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.score import MODEL, Recorder
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, UndefinedError, cosine_of_pairs, normalized
 from sentcompress.evaluation.stats import Estimate, Resampling, record
 from sentcompress.evaluation.sts import AGGREGATES, GradedSet, NoScoreError, compare_sets
@@ -38,6 +38,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     _warn_of_sets(sets, reporter)
     models = find_compared(work, params)
     models[MODEL] = in_runtime(models[MODEL], params.runtime)
+    warn_of_itself(models[MODEL].label, same=models[MODEL] == models.get(COMPARE), reporter=reporter)
     request = _request(params, sets, models)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:

@@ -11,12 +11,12 @@ from sentcompress.commands.eval_transfer import Params
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.transfer import ALL, DEV, PAIRS, TASKS, TEST, TRAIN, Split, TransferTask, read_transfer
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
+from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
 from sentcompress.errors import InputError
 from sentcompress.evaluation.accuracy import Estimates, compare_predictions, majority
 from sentcompress.evaluation.metrics import ACCURACY
 from sentcompress.evaluation.results import write_result
-from sentcompress.evaluation.score import MODEL, Recorder
+from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
 from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.evaluation.stats import Resampling, record_mean
 from sentcompress.evaluation.transfer import (
@@ -50,6 +50,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
     _warn_of_tasks(tasks, reporter)
     models = find_compared(work, params)
+    warn_of_itself(models[MODEL].label, same=models[MODEL] == models.get(COMPARE), reporter=reporter)
     if params.normalize is not None:
         models = {role: model.scaled(params.normalize) for role, model in models.items()}
     request = _request(params, tasks, models)

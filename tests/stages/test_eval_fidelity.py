@@ -31,7 +31,9 @@ def text(tmp_path: Path, sentences: list[str]) -> Path:
 
 def test_a_model_is_the_same_as_itself(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     params = Params(text=[text], model=str(tiny_model), compare=str(tiny_model), device="cpu")
-    made = run(params, WorkDirectory(tmp_path / "work"))
+    listener = Listener()
+    made = run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert listener.warnings[0].startswith(f"{tiny_model.name} is compared with itself; ")
     facts = made.facts
     assert made.name == f"fidelity-{text.stem}-{tiny_model.name}"
     assert json.loads((made.path / "result.json").read_text()) == facts

@@ -240,7 +240,9 @@ def test_a_query_of_two_entities_is_resolved_by_either(tmp_path: Path) -> None:
     lines = "".join(f"{query}\t{entity}\t1\n" for query, entities in pairs.items() for entity in entities)
     (tmp_path / "test.tsv").write_text(f"query\tentity\tlabel\n{lines}", encoding="utf-8")
     params = Params(entities=tmp_path / "test.tsv", model=model, compare=model, index=("flat",), rounds=1)
-    facts = run(params, WorkDirectory(tmp_path / "w")).facts
+    listener = Listener()
+    facts = run(params, WorkDirectory(tmp_path / "w"), listener).facts
+    assert listener.warnings[0].startswith("radio.npy is compared with itself; ")
     scores = read_scores(facts)
     for part in (EXACT, "flat"):
         assert value_of(scores, FIRST_RELEVANT, part=part) == pytest.approx(100 * 2 / 3)

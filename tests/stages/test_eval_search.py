@@ -36,7 +36,9 @@ def sister(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_reproduces_its_own_search(work: WorkDirectory, tiny_model: Path) -> None:
     documents = make_documents(work, PASSAGES, QUERIES)
-    made = run(Params(model=str(tiny_model), compare=str(tiny_model), device="cpu"), work)
+    listener = Listener()
+    made = run(Params(model=str(tiny_model), compare=str(tiny_model), device="cpu"), work, listener)
+    assert listener.warnings[0].startswith(f"{tiny_model.name} is compared with itself; ")
     assert made.name == f"search-main-test-{tiny_model.name}"
     assert made.inputs[documents.reference] == documents.digest
     facts = made.facts
@@ -100,7 +102,9 @@ def test_a_students_queries_search_the_teachers_index(
     work: WorkDirectory, tiny_model: Path, sister: Path, small_model: Path
 ) -> None:
     make_documents(work, PASSAGES, QUERIES)
-    both = run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work)
+    listener = Listener()
+    both = run(Params(model=str(sister), compare=str(tiny_model), device="cpu"), work, listener)
+    assert "compared with itself" not in " ".join(listener.warnings)
     params = Params(model=str(sister), compare=str(tiny_model), keep_index=True, device="cpu")
     one = run(params, work)
     assert one.name == f"search-main-test-{sister.name}-documents-{tiny_model.name}"

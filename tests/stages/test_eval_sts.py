@@ -92,6 +92,10 @@ def test_compare_puts_both_side_by_side(tmp_path: Path, sts: Path, tiny_model: P
     work = WorkDirectory(tmp_path / "work")
     facts = run(Params(sts=[sts], model=str(tiny_model), compare=str(other_model), device="cpu"), work).facts
     alone = run(Params(sts=[sts], model=str(other_model), device="cpu"), work).facts
+    listener = Listener()
+    params = Params(sts=[sts], model=str(other_model), compare=str(other_model), device="cpu", name="itself")
+    run(params, work, listener)
+    assert any(told.startswith(f"{other_model.name} is compared with itself; ") for told in listener.warnings)
     both = read_scores(facts)
     for single in read_scores(alone):
         beside = replace(single, role="compare")

@@ -123,7 +123,9 @@ def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> 
     params = Params(
         tasks=tasks, only=["TREC", "MRPC"], model=str(tiny_model), compare=str(other), folds=3, device="cpu"
     )
-    facts = run(params, work).facts
+    listener = Listener()
+    facts = run(params, work, listener).facts
+    assert "compared with itself" not in " ".join(listener.warnings)
     scores = read_scores(facts)
     for ours in (score for score in scores if score.role == "model"):
         (theirs,) = [score for score in scores if score.role == "compare" and score.place == ours.place]
@@ -144,7 +146,9 @@ def test_comparison_is_paired(tmp_path: Path, tasks: Path, tiny_model: Path) -> 
             name="same",
         ),
         work,
+        listener,
     )
+    assert any(told.startswith(f"{tiny_model.name} is compared with itself; ") for told in listener.warnings)
     (alone,) = select(read_scores(same.facts), role="model")
     assert (alone.data, alone.difference, alone.difference_interval, alone.kept) == ("TREC", 0, (0, 0), 100)
 
