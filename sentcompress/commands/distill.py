@@ -96,11 +96,10 @@ class Params(TrainingOptions):
         from sentcompress.methods import METHODS
 
         faults = super().faults()
-        if self.method is not None and self.method in METHODS and "pca" not in self.find_method().needs:
+        if self.method_is_known() and self.method_name in METHODS and "pca" not in self.find_method().needs:
             given = [f"`{name}`" for name in ("dim", "projection") if getattr(self, name)]
-            faults += [
-                f"{name} is for methods that learn a projection, such as hpd, not for {self.method}" for name in given
-            ]
+            which = self.method or f"{DEFAULT_METHOD}, the default"
+            faults += [f"{name} is for methods that learn a projection, such as hpd, not for {which}" for name in given]
         if self.dim is not None and self.projection is not None:
             faults.append("`dim` and `projection` both choose the projection; give one of them")
         return faults + self._faults_of_student()

@@ -61,6 +61,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         needs_projection="pca" in params.find_method().needs,
     )
     student, found = _find_student(params, work, inputs.vectors)
+    # Another model than a finished student gets the default method, to which the options have to belong.
+    replace(params, method=params.method_name).check()
     check_poolable(student.source, params.pooling)
     require_memory(student.source)
     dev = find_dev(params, work, inputs.vectors.reference)

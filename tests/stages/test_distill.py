@@ -312,6 +312,23 @@ def test_the_default_method_needs_no_projection(tmp_path: Path, tiny_model: Path
     assert stage.run(Params(student="teacher:1", **SHORT), work).name.startswith("lrn-kd-teacher-1-")
 
 
+@pytest.mark.parametrize("asked", [{"dim": 8}, {"projection": "pca-8"}])
+def test_the_default_method_takes_no_projection(work: WorkDirectory, asked: dict[str, Any]) -> None:
+    told = "is for methods that learn a projection, such as hpd, not for lrn-kd, the default"
+    with pytest.raises(UsageError, match=told):
+        stage.run(Params(student="teacher:1", **SHORT, **asked), work)
+
+
+def test_the_options_of_a_model_that_gets_the_default_method_are_checked(work: WorkDirectory, tiny_model: Path) -> None:
+    model = str(tiny_model)
+    with pytest.raises(UsageError, match="no option 'normalize'; did you mean normalise"):
+        stage.run(Params(student=model, options=("normalize=true",), **SHORT), work)
+    with pytest.raises(UsageError, match="`dim` is for methods that learn a projection, such as hpd, not for lrn-kd"):
+        stage.run(Params(student=model, dim=8, **SHORT), work)
+    with pytest.raises(InputError, match="no model named 'generl-9m'"):
+        stage.run(Params(student="generl-9m", options=("normalize=true",), **SHORT), work)
+
+
 def test_a_second_run_is_fresh_and_other_numbers_are_not(work: WorkDirectory) -> None:
     first = stage.run(params(), work)
     same = dict(SHORT, checkpoint_seconds=0, device="cpu")
