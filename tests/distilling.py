@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN, TRIPLET_SCHEMA, TRIPLETS
 from sentcompress.corpora.sts import read_dev
+from sentcompress.errors import SentcompressError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.sources import resolve
@@ -148,3 +150,12 @@ def supply_to(student: Encoder, vectors: Artifact, *needs: str, domains: Rows | 
         residence=Residence(torch.device("cpu"), SILENT),
         trust_remote_code=False,
     )
+
+
+def run_hinted(error: SentcompressError) -> None:
+    """Run the command that the hint of an error gives."""
+    # Not above: the processes that tests kill import this module, each of them anew.
+    from sentcompress.cli.main import _run
+
+    command = str(error.hint).rpartition("run: ")[2]
+    assert _run([*shlex.split(command)[1:], "-q"]) == 0, command

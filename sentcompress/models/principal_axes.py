@@ -20,6 +20,7 @@ from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.model_files import UNUSABLE
 
 FILE = "projection.safetensors"
+AGAIN = "run the fit-pca command that made it again, with --force"
 Array = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 # Larger samples are accumulated in pieces instead of using scikit-learn's PCA.
@@ -80,11 +81,9 @@ class Projection:
             tensors = load_file(folder / FILE)
             found = cls(tensors["weight"], tensors["mean"], tensors["explained_variance_ratio"])
         except (OSError, SafetensorError, KeyError) as error:
-            raise InputError(f"{folder / FILE} is damaged ({error})", "run: sentcompress fit-pca --force") from None
+            raise InputError(f"{folder / FILE} is damaged ({error})", AGAIN) from None
         if broken := unsound(tensors):
-            raise InputError(
-                f"{folder / FILE} is damaged: NaN or infinity in {broken}", "run: sentcompress fit-pca --force"
-            )
+            raise InputError(f"{folder / FILE} is damaged: NaN or infinity in {broken}", AGAIN)
         return found
 
 

@@ -23,7 +23,6 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory, ancestors, weight_format_of
-from sentcompress.training.inputs import embedding
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
 from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
@@ -137,7 +136,7 @@ class _Finetuning:
             if self.vectors.inputs.get(ordinary.reference) != ordinary.digest:
                 raise InputError(
                     f"{self.vectors.reference} was not made from {ordinary.reference} as it is now",
-                    f"run: {embedding(ordinary, self.work)}",
+                    f"run: {self.vectors.command_line()}",
                 )
             kept_tokens = prepared.tokens(SentenceTable(ordinary.path), "kept-tokens")
             teacher = prepared.residence.vectors(NpyFiles(self.vectors.path), "teacher vectors")

@@ -37,7 +37,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         if build.fresh:
             return build.fresh
         rows = np.random.default_rng(params.seed).choice(len(vectors), size=sample, replace=False)
-        projection, total = _fit(vectors, np.sort(rows), params, reporter)
+        projection, total = _fit(source, vectors, np.sort(rows), params, reporter)
         with build.write(FILE) as path:
             projection.save(path)
         ratios = projection.explained_variance_ratio
@@ -56,15 +56,15 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _fit(
-    vectors: NpyFiles, rows: npt.NDArray[np.int64], params: Params, reporter: Reporter
+    source: Artifact, vectors: NpyFiles, rows: npt.NDArray[np.int64], params: Params, reporter: Reporter
 ) -> tuple[Projection, float]:
     """The projection, and the total variance of the sample (the trace of its covariance)."""
     with reporter.track("fitting", total=len(rows)) as task:
-        fitted = principal_axes(_pieces(vectors, rows, task), (len(rows), vectors.dimension), params.dim)
+        fitted = principal_axes(_pieces(source, vectors, rows, task), (len(rows), vectors.dimension), params.dim)
     return fitted.projection(whiten=params.whiten), fitted.total
 
 
-def _pieces(vectors: NpyFiles, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
+def _pieces(source: Artifact, vectors: NpyFiles, rows: npt.NDArray[np.int64], task: Task) -> Iterator[Floats]:
     """The sample as float64 pieces of [up to PIECE, D], checked for NaN and infinity."""
     for start in range(0, len(rows), PIECE):
         wanted = rows[start : start + PIECE]
@@ -73,7 +73,7 @@ def _pieces(vectors: NpyFiles, rows: npt.NDArray[np.int64], task: Task) -> Itera
         if len(bad):
             raise InputError(
                 f"the teacher's vector of row {bad[0]} contains NaN or infinity",
-                "run: sentcompress teacher-embed --force --dtype float32 --store float32",
+                f"run: {source.command_line()} --force --dtype float32 --store float32",
             )
         yield piece
         task.advance(len(piece))

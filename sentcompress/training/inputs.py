@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
+from sentcompress.commands import fit_pca
+from sentcompress.commands.spelling import words, work_words
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.store import Artifact, WorkDirectory
+
+# What fit-pca calls a projection by default.
+DEFAULT_NAME = re.compile(r"(pca|whiten)-([1-9][0-9]{0,9})")
+# The options of fit-pca that make a projection what it is.
+FITTED_WITH = ("dim", "sample", "whiten", "seed")
 
 
 @dataclass(frozen=True)
@@ -42,15 +51,23 @@ def find_inputs(
     if found.inputs.get(table.reference) != table.digest:
         raise InputError(
             f"{found.reference} was not made from {table.reference} as it is now: its rows are other sentences",
-            f"run: {embedding(table, work)}",
+            f"run: {_embedding(table, found, work)}",
         )
     fitted = _find_projection(work, projection, found) if needs_projection else None
     return Inputs(table, found, fitted)
 
 
-def embedding(sentences: Artifact, work: WorkDirectory) -> str:
-    """The command that computes the teacher's vectors of a sentence table."""
+def _embedding(sentences: Artifact, vectors: Artifact, work: WorkDirectory) -> str:
+    """The command for vectors of a sentence table: the recorded one if these vectors are of an older version of it."""
+    if vectors.input_of_kind("sentences") == sentences.name:
+        return vectors.command_line()
     return f"sentcompress teacher-embed --sentences {shell_word(sentences.name)} --work {shell_word(work.path)}"
+
+
+def _fitting(vectors: Artifact, work: WorkDirectory, **options: Any) -> str:
+    """The command that fits a projection on these vectors."""
+    params = fit_pca.Params(teacher_vectors=vectors.name, **options)
+    return shell_line(["sentcompress", *words(params), *work_words(work.path)])
 
 
 def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: str | None) -> str | None:
@@ -64,11 +81,12 @@ def _vectors_that_fit(work: WorkDirectory, sentences: str | None, projection: st
 
 
 def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -> Artifact:
-    command = f"sentcompress fit-pca --teacher-vectors {shell_word(vectors.name)} --work {shell_word(work.path)}"
     if name is None:
         fitted = [p for p in work.newest("projections") if p.inputs.get(vectors.reference) == vectors.digest]
         if not fitted:
-            raise MissingArtifactError(f"no projection fitted on {vectors.reference} in {work.path}", f"run: {command}")
+            raise MissingArtifactError(
+                f"no projection fitted on {vectors.reference} in {work.path}", f"run: {_fitting(vectors, work)}"
+            )
         if len(fitted) > 1:
             listed = ", ".join(f"{p.name} ({p.facts['dimension']} dimensions)" for p in reversed(fitted))
             raise UsageError(
@@ -77,21 +95,28 @@ def _find_projection(work: WorkDirectory, name: str | None, vectors: Artifact) -
             )
         return fitted[0]
     if work.find("projections", name) is None:
-        dimension = name.removeprefix("pca-")
-        option = f" --dim {dimension}" if dimension.isdecimal() else ""
-        width = int(vectors.facts["dimension"])
-        if option and int(dimension) > width:
-            raise InputError(
-                f"{vectors.reference} has {width} dimensions: no projection of it has {dimension}",
-                "choose a lower `dim`",
-            )
-        known = work.names("projections")
-        there = f" (there are: {', '.join(known)})" if known else ""
-        raise MissingArtifactError(f"no projection {name!r} in {work.path}{there}", f"run: {command}{option}")
+        raise _no_projection(work, name, vectors)
     found = work.get("projections", name)
     if found.inputs.get(vectors.reference) != vectors.digest:
-        raise InputError(
-            f"{found.reference} was not fitted on {vectors.reference} as it is now",
-            f"run: {command} --name {shell_word(name)}",
-        )
+        # With its own options: an artifact of that name with other ones would not be replaced.
+        own = {option: value for option, value in found.parameters.items() if option in FITTED_WITH}
+        older = vectors.reference in found.inputs
+        command = found.command_line() if older else _fitting(vectors, work, **own, name=name)
+        raise InputError(f"{found.reference} was not fitted on {vectors.reference} as it is now", f"run: {command}")
     return found
+
+
+def _no_projection(work: WorkDirectory, name: str, vectors: Artifact) -> InputError | MissingArtifactError:
+    """The error for a projection that does not exist."""
+    default, width = DEFAULT_NAME.fullmatch(name), int(vectors.facts["dimension"])
+    if default and int(default[2]) > width:
+        return InputError(
+            f"{vectors.reference} has {width} dimensions: no projection of it has {default[2]}", "choose a lower `dim`"
+        )
+    known = work.names("projections")
+    there = f" (there are: {', '.join(known)})" if known else ""
+    options: dict[str, Any] = {"name": name}
+    if default:
+        options = {"dim": int(default[2]), "whiten": default[1] == "whiten"}
+    command = _fitting(vectors, work, **options)
+    return MissingArtifactError(f"no projection {name!r} in {work.path}{there}", f"run: {command}")

@@ -17,7 +17,6 @@ from sentcompress.models.catalog import find_teacher_of
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_encoder
 from sentcompress.models.model_files import read_config, transformer_folder, whole_number
-from sentcompress.plain_text import shell_word
 from sentcompress.quantities import counted
 from sentcompress.store import Artifact
 from sentcompress.training.batches import RowField, Rows
@@ -161,12 +160,13 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
 
 
 def _embedding_layers(vectors: Artifact, depth: int) -> str:
-    """The command that caches as many evenly spaced teacher layers as the student has, including the last."""
+    """The command that caches as many evenly spaced teacher layers as the student can match, including the last."""
     config = read_config(transformer_folder(find_teacher_of(vectors).path))
     count = whole_number(config, "num_hidden_layers", "n_layers") or depth
-    spread = [str(round((number + 1) * count / depth)) for number in range(depth)]
-    named = f" --sentences {shell_word(vectors.input_of_kind('sentences'))} --name {shell_word(vectors.name)}"
-    return f"sentcompress teacher-embed --layers {','.join(spread)}{named} --force (with its other options as before)"
+    wanted = min(depth, count)
+    spread = [str(round((number + 1) * count / wanted)) for number in range(wanted)]
+    # Of an option that is given twice, the second value counts.
+    return f"{vectors.command_line()} --layers {','.join(spread)} --force"
 
 
 def _cached_layers(vectors: Artifact, depth: int) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, damage: bytes | None) -> N
         (tmp_path / FILE).write_bytes(damage)
     with pytest.raises(InputError, match=FILE) as raised:
         Projection.load(tmp_path)
-    assert raised.value.hint
+    assert raised.value.hint == "run the fit-pca command that made it again, with --force"
 
 
 def test_a_file_without_its_tensors_is_named(tmp_path: Path) -> None:

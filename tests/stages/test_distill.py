@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from distilling import TIMINGS, add_sentences, add_vectors, dev_of_saved, made_once, make_work, write_dev
+from distilling import TIMINGS, add_sentences, add_vectors, dev_of_saved, made_once, make_work, run_hinted, write_dev
 from interrupting import interrupted
 from listening import Listener
 from tiny_models import load_model, make_plain, make_sentences, make_tiny_model
@@ -28,7 +28,7 @@ from sentcompress.encoding.npy_files import NpyFiles
 from sentcompress.errors import InputError, MissingArtifactError, TrainingError, UsageError
 from sentcompress.methods.ckd import CKD
 from sentcompress.models.principal_axes import Projection
-from sentcompress.stages import average, fit_pca, status
+from sentcompress.stages import average, fit_pca, status, teacher_embed
 from sentcompress.stages import distill as stage
 from sentcompress.stages.distill import Params
 from sentcompress.store import Build, WorkDirectory
@@ -402,20 +402,52 @@ def test_more_dimensions_than_the_teacher_has_are_not_advised(work: WorkDirector
         stage.run(params(dim=999), work)
 
 
-def test_vectors_of_other_sentences_are_refused(work: WorkDirectory, tiny_model: Path) -> None:
-    add_sentences(work, [TEXTS[:100]])  # main again, now with other sentences
-    with pytest.raises(InputError) as caught:
-        stage.run(params(), work)
-    assert "teacher-embed" in str(caught.value.hint)
+def test_inputs_that_have_changed_are_refused_and_made_again_as_they_were(tmp_path: Path, tiny_model: Path) -> None:
+    """The commands in the hints keep the teacher, and the options of the projection."""
+    work = WorkDirectory(tmp_path / "work")
+    add_sentences(work, [TEXTS[:100]])
+    teacher_embed.run(teacher_embed.Params(teacher=str(tiny_model), dtype="float32"), work)
+    fit_pca.run(fit_pca.Params(dim=8, whiten=True), work)
+    add_sentences(work, [TEXTS[:90]])  # main again, now with other sentences
+    asked = params(projection="whiten-8", max_steps=1)
+    with pytest.raises(InputError, match="teacher-vectors/main was not made from sentences/main as") as caught:
+        stage.run(asked, work)
+    run_hinted(caught.value)
+    assert work.get("teacher-vectors").parameters["teacher"] == str(tiny_model)
+    with pytest.raises(InputError, match="projections/whiten-8 was not fitted on teacher-vectors/main as") as caught:
+        stage.run(asked, work)
+    run_hinted(caught.value)
+    assert stage.run(asked, work).facts["dimension"] == 8
+
+
+def test_vectors_of_other_sentences_are_refused(work: WorkDirectory) -> None:
+    add_sentences(work, [TEXTS[:100]], "few")
+    with pytest.raises(InputError, match="was not made from sentences/few") as caught:
+        stage.run(params(sentences="few"), work)
+    assert caught.value.hint == f"run: sentcompress teacher-embed --sentences few --work {work.path}"
 
 
 def test_a_projection_of_other_vectors_is_refused(work: WorkDirectory, tiny_model: Path) -> None:
     add_vectors(work, add_sentences(work, [TEXTS[:100]], "few"), tiny_model, [TEXTS[:100]], "few")
-    with pytest.raises(InputError, match="was not fitted on teacher-vectors/few"):
+    with pytest.raises(InputError, match="was not fitted on teacher-vectors/few") as caught:
         stage.run(params(teacher_vectors="few", dim=8), work)
     # Naming the sentences alone finds the vectors that belong to them.
     with pytest.raises(MissingArtifactError, match="fitted on teacher-vectors/few"):
         stage.run(params(sentences="few"), work)
+    run_hinted(caught.value)
+    assert stage.run(params(teacher_vectors="few", dim=8, max_steps=1), work).facts["dimension"] == 8
+
+
+@pytest.mark.parametrize("name", ["pca-4", "whiten-4"])
+def test_a_projection_that_is_missing_is_made_by_the_command_of_the_hint(work: WorkDirectory, name: str) -> None:
+    asked = params(projection=name, max_steps=1)
+    with pytest.raises(MissingArtifactError, match=rf"no projection '{name}' in .* \(there are: pca-8\)") as caught:
+        stage.run(asked, work)
+    run_hinted(caught.value)
+    assert stage.run(asked, work).facts["dimension"] == 4
+    with pytest.raises(MissingArtifactError) as caught:
+        stage.run(params(projection="64"), work)
+    assert caught.value.hint == f"run: sentcompress fit-pca --teacher-vectors main --name 64 --work {work.path}"
 
 
 def test_a_teacher_whose_files_have_changed_is_refused(tmp_path: Path) -> None:

@@ -192,7 +192,8 @@ def test_a_vector_that_is_no_vector_is_named_and_nothing_is_left(
     keep(work, vectors)
     with pytest.raises(InputError, match="row 777 contains NaN") as raised:
         run(Params(dim=3), work)
-    assert "teacher-embed --force" in str(raised.value.hint)
+    again = work.get("teacher-vectors").command_line()
+    assert raised.value.hint == f"run: {again} --force --dtype float32 --store float32"
     assert work.names("projections") == []
     assert work.unfinished("projections") == []
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from beir import write_jsonl
-from distilling import make_work, supply_to
+from distilling import add_sentences, run_hinted, supply_to
 from listening import Listener
 from tiny_models import load_model, make_tiny_model
 
@@ -51,17 +50,21 @@ def test_one_domain_alone_is_told(
     assert any("has only one domain" in message for message in listener.warnings) == warned
 
 
-def test_the_command_that_pkd_asks_for_is_the_one_it_needs(tmp_path: Path, sentences: list[str]) -> None:
-    """Copied from the hint, it caches layers that the student has as many of."""
+@pytest.mark.parametrize(("student_layers", "cached"), [(2, [3, 6]), (8, [1, 2, 3, 4, 5, 6])])
+def test_the_command_that_pkd_asks_for_is_the_one_it_needs(
+    tmp_path: Path, sentences: list[str], student_layers: int, cached: list[int]
+) -> None:
+    """Copied from the hint, it caches layers of the same teacher, in the same work directory."""
     teacher = make_tiny_model(tmp_path / "teacher", layers=6)
-    work = make_work(tmp_path / "work", teacher, sentences[:40])
+    work = WorkDirectory(tmp_path / "my work")
+    add_sentences(work, [sentences[:40]])
+    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32"), work)
+    student = make_tiny_model(tmp_path / "student", layers=student_layers, seed=1)
     numbers: dict[str, Any] = {"max_steps": 1, "batch_size": 8, "dtype": "float32", "device": "cpu"}
-    asked = distill.Params(method="pkd", student="teacher:2", **numbers)
+    asked = distill.Params(method="pkd", student=str(student), **numbers)
     with pytest.raises(MissingArtifactError) as caught:
         distill.run(asked, work)
-    found = re.search(r"teacher-embed --layers ([0-9,]+) --sentences (\S+) --name (\S+) ", str(caught.value.hint))
-    assert found is not None
-    assert found.groups() == ("3,6", "main", "main")
-    layers = tuple(map(int, found[1].split(",")))
-    teacher_embed.run(teacher_embed.Params(teacher=str(teacher), dtype="float32", layers=layers, force=True), work)
+    run_hinted(caught.value)
+    assert work.get("teacher-vectors").facts["layers"] == cached
+    assert work.get("teacher-vectors").parameters["teacher"] == str(teacher)
     assert distill.run(asked, work).facts["steps"] == 1
