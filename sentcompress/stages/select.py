@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sentcompress.commands.select import Params
-from sentcompress.errors import DamagedError, InputError
-from sentcompress.evaluation.metrics import METRICS
+from sentcompress.errors import DamagedError, InputError, did_you_mean
+from sentcompress.evaluation.metrics import (
+    ACCURACY,
+    CORRELATION,
+    F1,
+    FIRST_FOUND,
+    FIRST_RELEVANT,
+    METRICS,
+    MRR,
+    NDCG,
+    NEAREST,
+    NEIGHBOURS,
+    PEARSON,
+    RECALLS,
+    RESULTS_SHARED,
+    SEARCH_FIDELITY,
+    SIMILARITIES,
+    SPEARMAN,
+    recall_at,
+)
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score
 from sentcompress.models.catalog import NamedModel, find_model, save_made, typed_name
@@ -16,6 +35,14 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COMMAND = Params.command
+# The command that measures a metric, for hints.
+MEASURED_BY = {
+    **dict.fromkeys((SEARCH_FIDELITY, RESULTS_SHARED, FIRST_FOUND), "eval-search"),
+    **dict.fromkeys((SPEARMAN, PEARSON), "eval-sts"),
+    **dict.fromkeys((MRR, NDCG, FIRST_RELEVANT, *map(recall_at, RECALLS)), "eval-retrieval"),
+    **dict.fromkeys((ACCURACY, F1), "eval-transfer"),
+    **dict.fromkeys((NEIGHBOURS, NEAREST, SIMILARITIES, CORRELATION), "eval-fidelity"),
+}
 
 
 class Key(NamedTuple):
@@ -47,7 +74,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     Of equal models, the one named first ranks higher.
 
     Raises:
-        InputError: if a model cannot be found or was not evaluated, or the evaluations cannot be compared.
+        InputError: if a model cannot be found or was not evaluated, its score is not defined, or the evaluations cannot
+            be compared.
     """
     params.check()
     models = [find_model(work, name, trust_remote_code=params.trust_remote_code) for name in params.inputs]
@@ -84,14 +112,11 @@ def _comparable(
 ) -> tuple[list[Score], list[Evaluation]]:
     """A score of each model with the same metric, data and protocol, and the evaluations that they are from."""
     found: list[Found] = [dict(_scores(params, work, model)) for model in models]
-    missing = [model.label for model, of in zip(models, found, strict=True) if not of]
     label = METRICS[params.metric].label
     where = f" on {params.data}" if params.data else ""
-    if missing:
-        raise InputError(
-            f"{label}{where} was not measured for {', '.join(missing)}",
-            "evaluate each model first, for example with eval-search",
-        )
+    if missing := [model.label for model, of in zip(models, found, strict=True) if not of]:
+        hint = _to_measure(params, work, models if not any(found) else ())
+        raise InputError(f"{label}{where} was not measured for {', '.join(missing)}", hint)
     shared = set.intersection(*map(set, found))
     if not shared:
         raise _incomparable(f"{label}{where} of these models cannot be compared", found)
@@ -101,7 +126,24 @@ def _comparable(
     # Measured by several protocols or against several models: the comparison that was completed last.
     last = max(shared, key=lambda key: max(of[key][1].artifact.age for of in found))
     pairs = [of[last] for of in found]
+    # NaN has no place in a ranking.
+    undefined = [model.label for model, (score, _) in zip(models, pairs, strict=True) if not math.isfinite(score.value)]
+    if undefined:
+        raise InputError(
+            f"{label}{where} is not defined for {', '.join(undefined)}",
+            ("leave these models out", "choose another metric with `by`"),
+        )
     return [score for score, _ in pairs], [evaluation for _, evaluation in pairs]
+
+
+def _to_measure(params: Params, work: WorkDirectory, models: Sequence[NamedModel]) -> str:
+    """The hint for a metric that was not measured; `models` are those that may have it on other data."""
+    every = replace(params, data=None)
+    elsewhere = {key.data for model in models for key, _ in _scores(every, work, model)}
+    if params.data and elsewhere:
+        return did_you_mean(params.data, elsewhere)
+    command = MEASURED_BY.get(params.metric)
+    return "evaluate each model first" + (f", with {command}" if command else "")
 
 
 def _incomparable(what: str, found: Sequence[Found]) -> InputError:

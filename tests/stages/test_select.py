@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ from search_documents import make_documents
 from tiny_models import make_sentences, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
+from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.stages import eval_fidelity, eval_search, eval_sts
 from sentcompress.stages.select import Params, run
-from sentcompress.store import WorkDirectory, made_of
+from sentcompress.store import Artifact, WorkDirectory, made_of
 
 PAIRS = [
     ("a cat sleeps", "a cat is asleep", 4.5),
@@ -61,8 +64,13 @@ def test_the_ranking_is_by_the_metric(tmp_path: Path, work: WorkDirectory) -> No
 
 def test_what_was_not_measured_or_cannot_be_compared_is_refused(tmp_path: Path, work: WorkDirectory) -> None:
     names, _ = models(tmp_path, work)
-    with pytest.raises(InputError, match="was not measured for model-1, model-2, model-3"):
-        run(Params(inputs=tuple(names), by="ndcg_at_10"), work)
+    for metric, command in (("ndcg_at_10", "eval-retrieval"), ("neighbours_shared", "eval-fidelity")):
+        with pytest.raises(InputError, match="was not measured for model-1, model-2, model-3") as raised:
+            run(Params(inputs=tuple(names), by=metric), work)
+        assert raised.value.hint == f"evaluate each model first, with {command}"
+    with pytest.raises(InputError, match="Spearman on on was not measured for model-1, model-2, model-3") as raised:
+        run(Params(inputs=tuple(names), by="spearman_cosine", data="on"), work)
+    assert raised.value.hint == "did you mean one?"
     fourth = str(make_tiny_model(tmp_path / "model-4", seed=4))
     eval_sts.run(eval_sts.Params(sts=(str(tmp_path / "other.tsv"),), model=fourth, bootstrap=0), work)
     with pytest.raises(InputError, match="cannot be compared: it was measured on other data"):
@@ -71,6 +79,22 @@ def test_what_was_not_measured_or_cannot_be_compared_is_refused(tmp_path: Path, 
     with pytest.raises(InputError, match="measured on several data sets"):
         run(Params(inputs=tuple(names), by="spearman_cosine"), work)
     assert run(Params(inputs=tuple(names), by="spearman_cosine", data="one"), work).facts["data"] == "one"
+
+
+def test_a_score_that_is_not_defined_is_not_ranked(
+    tmp_path: Path, work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, _ = models(tmp_path, work)
+
+    def undefined(artifact: Artifact) -> Evaluation:
+        found = read_evaluation(artifact)
+        value = math.nan if artifact.name == "one-model-2" else 1.0
+        return replace(found, scores=[replace(score, value=value) for score in found.scores])
+
+    monkeypatch.setattr("sentcompress.stages.select.read_evaluation", undefined)
+    with pytest.raises(InputError, match="Spearman is not defined for model-2"):
+        run(Params(inputs=tuple(names), by="spearman_cosine"), work)
+    assert run(Params(inputs=(names[0], names[2]), by="spearman_cosine"), work).facts["models"] == ["model-1"]
 
 
 def test_models_are_ranked_by_the_part_that_is_named(tmp_path: Path, work: WorkDirectory) -> None:
