@@ -33,6 +33,13 @@ class Params(TrainingOptions):
     ] = None
     teacher_vectors: TeacherVectors = None
 
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        asked = [option.partition("=")[0].strip() for option in self.given_options()]
+        if self.teacher_vectors is not None and "keep" not in asked:
+            faults.append("`teacher_vectors` is for the distillation term: give its weight with `keep`, such as 0.5")
+        return faults
+
     def given_options(self) -> tuple[str, ...]:
         own = [f"{name}={value}" for name in ("dim", "keep") if (value := getattr(self, name)) is not None]
         return (*self.options, *own)

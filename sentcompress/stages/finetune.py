@@ -95,6 +95,8 @@ def _request(
         {"objective": params.objective, "model": model.reference},
         dev,
         model=typed_name(params.model, model),
+        # Other inputs of this kind are models.
+        teacher_vectors=vectors.name if vectors else None,
     )
 
 

@@ -24,7 +24,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.methods.ibkd import IBKDFinetune
 from sentcompress.models.shape import Shape, Size, size_of
-from sentcompress.stages import augment, finetune
+from sentcompress.stages import augment, finetune, teacher_embed
 from sentcompress.stages.finetune import Params
 from sentcompress.store import METHOD_OF, WorkDirectory
 from sentcompress.training.selection import Selection
@@ -259,6 +259,26 @@ def test_all_faults_at_once(tmp_path: Path, tiny_model: Path) -> None:
         finetune.run(asked, WorkDirectory(tmp_path / "work"))
     with pytest.raises(UsageError, match="no option"):
         finetune.run(params(tiny_model, options=("warmth=1",)), WorkDirectory(tmp_path / "work"))
+
+
+def test_teacher_vectors_without_the_term_that_uses_them_are_refused(work: WorkDirectory, tiny_model: Path) -> None:
+    with pytest.raises(UsageError, match="`teacher_vectors` is for the distillation term: give its weight with `keep`"):
+        finetune.run(params(tiny_model, teacher_vectors="main"), work)
+    kept = finetune.run(params(tiny_model, teacher_vectors="main", max_steps=1, options=("keep=0.5",)), work)
+    assert "teacher-vectors/main" in kept.inputs
+    assert "--teacher-vectors main" in kept.command_line()
+
+
+def test_the_recorded_command_takes_a_model_of_teacher_vectors_for_a_model(
+    work: WorkDirectory, tiny_model: Path
+) -> None:
+    """Read at another length, a teacher is recorded as its vectors."""
+    short = teacher_embed.Params(teacher=str(tiny_model), sentences="main", max_length=20, name="short")
+    teacher_embed.run(short, work)
+    student = finetune.run(params(tiny_model, model="teacher-vectors/short", max_steps=1, name="tuned"), work)
+    assert "teacher-vectors/short" in student.inputs
+    assert "--model teacher-vectors/short" in student.command_line()
+    assert "--teacher-vectors" not in student.command_line()
 
 
 def test_a_head_may_start_from_the_principal_axes(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
