@@ -63,7 +63,10 @@ class SearchDev:
                 raise InputError(
                     f"`keep_index` needs a student with the teacher's {passages.shape[1]} dimensions, not "
                     f"{queries.shape[1]}",
-                    "choose a method that adds no layer, such as simtde or lrn-kd",
+                    (
+                        "omit `keep_index`",
+                        "train a student that has as many dimensions and no new layer",
+                    ),
                 )
         else:
             passages = encode_tokens(self.passages, self.pad, vectors, device)

@@ -116,11 +116,12 @@ class TripletData:
         if graded is not None:
             return np.arange(len(self.triplets)), graded
         rows, held = self.split(seed)
+        total = len(self.triplets)
         if len(rows) == 0 or len(held) < 2:
-            raise InputError(
-                f"{counted(len(self.triplets), 'triplet is', 'triplets are')} too few to hold some out",
-                "add more triplets, or select checkpoints by graded pairs with `dev`",
-            )
+            what = f"{counted(total, 'triplet is', 'triplets are')} too few to hold some out"
+            if 2 <= len(held) < total:
+                what = f"with {len(held)} of {total:,} triplets held out, none is left: all have a held-out anchor"
+            raise InputError(what, ("add triplets with other anchors", "select checkpoints by graded pairs with `dev`"))
         return rows, self.dev(held)
 
     def dev(self, held: Rows) -> TripletDev:

@@ -48,8 +48,10 @@ def test_with_a_kept_index_the_teachers_vectors_of_the_passages_are_searched() -
     own = np.stack([TABLE[ids].mean(0).numpy() for ids in tokenize(queries)])
     assert dev.score(mean, CPU) == pytest.approx(100 * GoldRanking.of(*gold).fidelity(own, gold[1]).mean())
     assert dev.protocol.endswith("among 40 passages, by vectors of big")
-    with pytest.raises(InputError, match="the teacher's 4 dimensions, not 3"):
+    with pytest.raises(InputError, match="the teacher's 4 dimensions, not 3") as raised:
         dev.score(lambda ids, mask: torch.ones(len(ids), 3), CPU)
+    # finetune has no methods of distillation to choose from.
+    assert raised.value.hint == "omit `keep_index`, or train a student that has as many dimensions and no new layer"
 
 
 @pytest.fixture

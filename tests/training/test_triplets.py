@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sentcompress.errors import InputError
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.training.dev import LOWEST, score_of
 from sentcompress.training.triplets import TripletData, TripletDev
@@ -30,6 +31,23 @@ def test_of_few_triplets_more_are_held_out(triplets: int, held: int) -> None:
     data = TripletData(np.arange(3 * triplets).reshape(-1, 3), TokenRows.of([]), pad=0)
     rows, out = data.split(seed=0)
     assert (len(rows), len(out)) == (triplets - held, held)
+
+
+@pytest.mark.parametrize(
+    ("triplets", "anchors", "told"),
+    [
+        (1, 1, "1 triplet is too few to hold some out"),
+        (2, 2, "2 triplets are too few to hold some out"),
+        (3_000, 2, "with 60 of 3,000 triplets held out, none is left: all have a held-out anchor"),
+    ],
+)
+def test_why_no_triplet_is_left_to_train_on_is_told(triplets: int, anchors: int, told: str) -> None:
+    numbers = np.arange(triplets)
+    rows = np.stack([numbers % anchors, anchors + numbers, anchors + triplets + numbers], axis=1)
+    data = TripletData(rows, TokenRows.of([]), pad=0)
+    with pytest.raises(InputError, match=told) as raised:
+        data.rows_and_dev(None, seed=0)
+    assert raised.value.hint == "add triplets with other anchors, or select checkpoints by graded pairs with `dev`"
 
 
 def test_the_score_is_the_share_of_anchors_whose_positive_is_the_nearest_text() -> None:
