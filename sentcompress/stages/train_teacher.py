@@ -125,7 +125,11 @@ class _Teaching:
 
     def _start(self) -> Encoder:
         """The model to train; only a plain checkpoint is pooled as asked."""
-        source, trusted = self.model.source, self.params.trust_remote_code
-        if has_modules(source):
-            return load_encoder(source, trust_remote_code=trusted)
-        return load_pooled(source, self.params.pooling, trust_remote_code=trusted)
+        source, asked, trusted = self.model.source, self.params.pooling, self.params.trust_remote_code
+        if not has_modules(source):
+            return load_pooled(source, asked, trust_remote_code=trusted)
+        encoder = load_encoder(source, trust_remote_code=trusted)
+        if asked != Params.pooling and encoder.pooling != (asked,):
+            own = ", ".join(encoder.pooling)
+            self.reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")
+        return encoder

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from distilling import SHORT, dev_of_saved, write_dev
+from listening import Listener
 from tiny_models import load_model, make_plain, make_tiny_model
 
 from sentcompress.errors import InputError, UsageError
@@ -57,6 +58,11 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     assert teacher.facts["pooling"] == "mean"
     assert saved.pooling == ("mean",)
     assert len(saved.dense) == 0
+    for pooling, told in (("mean", 0), ("cls", 1)):
+        listener, asked = Listener(), Params(model=str(tiny_model), triplets=(str(triplets),), pooling=pooling, **SHORT)
+        train_teacher.run(asked, WorkDirectory(tmp_path / "work"), listener)
+        ignored = f"{tiny_model} keeps its own pooling, mean; `pooling` {pooling} is ignored"
+        assert listener.warnings.count(ignored) == told
 
 
 @pytest.mark.parametrize(("width", "lr"), [(0, 5e-5), (768, 5e-5), (1024, 1e-5)])
