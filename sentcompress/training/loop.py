@@ -172,6 +172,11 @@ class Training:
             progress.start_score = self.selection.score()
             self.reporter.note(f"dev score before training: {progress.start_score:.2f} ({self.dev.protocol})")
             self._tell({"dev": progress.start_score})
+            if schedule.time_used() >= 1:
+                self.reporter.warn(
+                    f"scoring the start took {progress.scoring_seconds:.3g} seconds, all of `max_minutes` "
+                    f"{self.settings.max_minutes:g}: the student is not trained; allow more time"
+                )
         elif progress.unscored:
             self._end_step(schedule, scored=True)
 

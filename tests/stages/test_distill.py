@@ -264,6 +264,18 @@ def test_max_minutes_ends_it_with_the_schedule_and_counts_dev_scores(
 
 
 @pytest.mark.usefixtures("slow_clock")
+@pytest.mark.parametrize(("minutes", "told"), [(0.005, 1), (0.1, 0)])
+def test_a_time_limit_that_the_first_dev_score_exceeds_is_told(work: WorkDirectory, minutes: float, told: int) -> None:
+    listener = Listener()
+    artifact = stage.run(params("lrn-kd", max_minutes=minutes, name="limited"), work, listener)
+    warned = [line for line in listener.warnings if "the student is not trained" in line]
+    assert len(warned) == told
+    if told:
+        assert warned[0].startswith("scoring the start took 0.5 seconds, all of `max_minutes` 0.005: ")
+        assert artifact.facts["steps"] == 1
+
+
+@pytest.mark.usefixtures("slow_clock")
 def test_the_time_before_an_interruption_counts(work: WorkDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     limited = params("lrn-kd", epochs=1000, max_minutes=0.3, checkpoint_seconds=0.0, name="limited")
     with interrupted(Checkpoints, "save", call=10, after=True):
