@@ -122,6 +122,11 @@ class InitialStudent:
             kept = trim_vocabulary(encoder, shape.vocabulary, counts, self.source.label, shape.character_count)
             counts = counts[kept]
         if shape.static:
+            if not np.delete(counts, encoder.tokenizer.all_special_ids).any():
+                raise InputError(
+                    f"{self.source.label} knows none of the tokens of the sentences",
+                    "choose other `sentences`, or a teacher of their language",
+                )
             return static_student(encoder.to(device), counts, sample, shape.token_dim, reporter)
         if shape.layers is not None or shape.feed_forward is not None:
             layers = encoder.depth if shape.layers is None else shape.layers

@@ -108,6 +108,12 @@ def test_what_does_not_fit_is_refused(work: WorkDirectory, given: dict[str, Any]
         stage.run(Params(**SHORT | given), work)
 
 
+def test_a_teacher_that_knows_no_token_of_the_sentences_is_refused(tmp_path: Path, tiny_model: Path) -> None:
+    strange = make_work(tmp_path / "strange", tiny_model, [f"zq{number}" for number in range(20)])
+    with pytest.raises(InputError, match="knows none of the tokens of the sentences"):
+        stage.run(Params(**SHORT), strange)
+
+
 def test_a_static_model_cannot_be_cut(work: WorkDirectory, tmp_path: Path) -> None:
     made = stage.run(Params(**SHORT, name="small"), work)
     other = make_work(tmp_path / "other", made.path / "model", TEXTS)
