@@ -28,7 +28,12 @@ class TrainingOptions(Hub, Named):
     epochs: Annotated[int | None, Opt("Passes over the data.", minimum=1, maximum=1_000_000, default=DEFAULT)] = None
     batch_size: Annotated[int | None, Opt("Sentences or triplets per batch.", minimum=1, default=DEFAULT)] = None
     batch_tokens: Annotated[
-        int | None, Opt("Maximum tokens of a batch, padding included.", minimum=1, default="64 per text")
+        int | None,
+        Opt(
+            "Maximum tokens of a batch, padding included.",
+            minimum=1,
+            default="64 per text; no limit for contrastive methods",
+        ),
     ] = None
     batches: Annotated[
         str,
@@ -91,7 +96,9 @@ class TrainingOptions(Hub, Named):
             default=f"{DEV_PASSAGES}",
         ),
     ] = None
-    eval_every: Annotated[int | None, Opt("Steps between dev scores.", minimum=1, default="4 per epoch")] = None
+    eval_every: Annotated[
+        int | None, Opt("Steps between dev scores.", minimum=1, default=f"{DEFAULT}, or 4 per epoch")
+    ] = None
     patience: Annotated[
         float | None, Opt("Stop after this many epochs without a better dev score.", above=0, default=DEFAULT)
     ] = None
@@ -225,6 +232,8 @@ class TrainingOptions(Hub, Named):
             faults = [f"no {self.names_method} {self.method_name!r}; {hint_for(self.method_name, known)}"]
         if self.betas is not None and len(self.betas) != 2:
             faults.append(f"`betas` must be two numbers, such as 0.9,0.98, not {len(self.betas)}")
+        if self.warmup_steps is not None and self.warmup_ratio is not None:
+            faults.append("`warmup_steps` and `warmup_ratio` both set the warm-up; give one of them")
         if self.dev is not None and not names_documents(str(self.dev)) and not self.dev.exists():
             faults.append(nothing_at(self.dev, "dev"))
         return faults

@@ -55,7 +55,10 @@ def further(params: Params, work: WorkDirectory, reporter: Reporter) -> tuple[Pa
     asked = {option.partition("=")[0].strip().replace("-", "_") for option in params.options}
     kept = tuple(f"{name}={value}" for name, value in made.options.items() if name not in asked)
     rate = params.lr or made.rate.value
-    settings = {name: value for name, value in made.settings.items() if getattr(params, name) is None}
+    instead = {"warmup_steps"} if params.warmup_ratio is not None else set()
+    settings = {
+        name: value for name, value in made.settings.items() if getattr(params, name) is None and name not in instead
+    }
     filled = dict.fromkeys(settings.keys() & OF_PUBLISHED, PUBLISHED_SETTING) | (
         {} if params.lr else {"lr": made.rate.source}
     )

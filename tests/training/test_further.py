@@ -168,6 +168,9 @@ def test_a_published_student_is_trained_with_the_schedule_and_batches_of_compres
     assert set(OF_PUBLISHED) == set(shared)
     assert further(Params(student="general-5m", batch_size=8), work, SILENT)[0].batch_size == 8
     assert further(Params(student="quick"), work, SILENT)[0].batch_size is None
+    with_ratio = further(Params(student="general-5m", warmup_ratio=0.1), work, SILENT)[0]
+    assert with_ratio.warmup_steps is None
+    assert with_ratio.all_faults() == []
 
 
 def test_each_number_names_its_own_source(work: WorkDirectory) -> None:

@@ -149,6 +149,11 @@ def test_betas_that_cannot_be(betas: tuple[float, ...], fault: str) -> None:
         assert params.all_faults() == [fault]
 
 
+def test_the_warm_up_is_given_in_one_way() -> None:
+    for params in (distill.Params(warmup_steps=9, warmup_ratio=0.1), finetune.Params(warmup_steps=9, warmup_ratio=0.1)):
+        assert params.all_faults() == ["`warmup_steps` and `warmup_ratio` both set the warm-up; give one of them"]
+
+
 def test_device_and_checkpoints_do_not_matter_to_the_result() -> None:
     one, two = settings(device="cpu", checkpoint_seconds=1.0), settings(device="cuda")
     assert one.that_matter() == two.that_matter()
