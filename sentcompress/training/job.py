@@ -161,6 +161,10 @@ class TrainingJob:
         """Report the hyperparameters, and the source of the learning rate."""
         reporter, source = self.prepared.reporter, self.prepared.hyperparameters.lr.source
         numbers, options = self.prepared.hyperparameters.values(), self.method.settings
+        if (ratio := self.prepared.settings.warmup_ratio) is not None:
+            # In place of the recipe's steps and epochs.
+            numbers = {name: value for name, value in numbers.items() if not name.startswith("warmup_")}
+            numbers["warmup_ratio"] = ratio
         told = [f"{name} {_shown(value)}" for name, value in numbers.items() if value is not None and name != "lr"]
         reporter.note(f"learning rate {numbers['lr']:g} ({source})")
         reporter.note(", ".join([*told, *(f"{name}={_shown(value)}" for name, value in options.items())]))

@@ -231,6 +231,18 @@ def test_a_running_mean_is_saved_as_the_student(work: WorkDirectory, dev: Path) 
     assert stage.run(params(epochs=3, dev=dev, ema=0.8, name="mean"), work) == mean
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [({"warmup_steps": 3}, "warmup_steps 3, warmup_epochs 0,"), ({"warmup_ratio": 0.1}, "warmup_ratio 0.1")],
+)
+def test_the_warm_up_that_is_used_is_told(work: WorkDirectory, asked: dict[str, Any], told: str) -> None:
+    listener = Listener()
+    stage.run(params(max_steps=2, **asked), work, listener)
+    (note,) = (note for note in listener.notes if "warmup_" in note)
+    assert told in note
+    assert note.count("warmup_") == told.count("warmup_")
+
+
 def test_max_steps_ends_it_with_the_schedule(work: WorkDirectory) -> None:
     listener = Listener()
     artifact = stage.run(params(max_steps=7), work, listener)
