@@ -51,7 +51,8 @@ def save_mined(mined: Mined, write: Write) -> None:
 
 def too_few(count: int) -> InputError:
     """The error if no pair has enough negatives."""
-    return InputError(f"no pair has {count} candidate negatives", "raise `max_score`, or add texts with `corpus`")
+    hints = ("raise `max_score`", "lower `skip` or `negatives`", "add texts with `corpus`")
+    return InputError(f"no pair has {count} candidate negatives", hints)
 
 
 def facts_of(
