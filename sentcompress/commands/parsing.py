@@ -118,6 +118,8 @@ def _one(value: Any, kind: Any, wanted: str) -> Any:
         raise ValueError(wanted)
     if isinstance(value, int) and abs(value) > LARGEST:
         raise ValueError(f"{wanted} below 2^63")
+    if kind is Path and value == "":  # which would be the current folder
+        raise ValueError("a path")
     return kind(value)
 
 

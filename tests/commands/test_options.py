@@ -102,6 +102,7 @@ def test_the_largest_seed_is_a_seed() -> None:
         ({"method": 3}, "`method` must be a string"),
         ({"force": "yes"}, "`force` must be true or false"),
         ({"dev": ["a", "b"]}, "`dev` must be a string"),
+        ({"dev": ""}, "`dev` must be a path, not ''"),
         ({"batchsize": 3}, "no option 'batchsize'; did you mean batch-size or batches?"),
     ],
 )
