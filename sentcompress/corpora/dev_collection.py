@@ -29,6 +29,7 @@ class RetrievalSample:
         relevant: for each query, the places of its relevant documents; empty if the corpus lacks them.
         judged: how many of the documents are relevant to one of the queries.
         corpus: the number of documents of the collection.
+        warnings: what of the collection was dropped, with counts.
     """
 
     name: str
@@ -37,6 +38,7 @@ class RetrievalSample:
     relevant: tuple[tuple[int, ...], ...]
     judged: int
     corpus: int
+    warnings: tuple[str, ...] = ()
 
 
 def dev_collection(folder: Path) -> DataSet:
@@ -81,4 +83,5 @@ def sample_of(data: DataSet) -> RetrievalSample:
         tuple(tuple(places[row] for row in collection.grades[number] if row < size) for number in chosen),
         len(wanted),
         size,
+        collection.warnings,
     )

@@ -20,6 +20,7 @@ from sentcompress.evaluation.metrics import METRICS, MRR
 from sentcompress.evaluation.similarity import UndefinedError, normalized
 from sentcompress.models.token_batches import Tokenize
 from sentcompress.progress import Reporter
+from sentcompress.quantities import counted
 from sentcompress.store import WorkDirectory, file_inputs
 from sentcompress.training.dev import Dev, Embed, encode_tokens, sts_dev
 from sentcompress.training.search_dev import DocumentsDev, documents_dev
@@ -103,6 +104,8 @@ class GivenDev:
     def open(self, reporter: Reporter) -> Callable[[Tokenize, int], Dev]:
         """Read graded pairs or documents at once, a collection, which can be large, when it is needed.
 
+        What is dropped is reported.
+
         Returns:
             A function from a tokenizer and its padding token to the dev score.
 
@@ -113,8 +116,18 @@ class GivenDev:
             return self.documents.open(self.device, reporter)
         if self.path.is_dir():
             data = dev_collection(self.path)
-            return lambda tokenize, pad: retrieval_dev(sample_of(data), tokenize, pad)
+
+            def read(tokenize: Tokenize, pad: int) -> Dev:
+                sample = sample_of(data)
+                for warning in sample.warnings:
+                    reporter.warn(warning)
+                return retrieval_dev(sample, tokenize, pad)
+
+            return read
         pairs = read_dev(self.path)
+        for dropped, why in ((pairs.dropped, "without a score"), (pairs.empty, "with an empty sentence")):
+            if dropped:
+                reporter.warn(f"{self.path}: dropped {counted(dropped, 'pair')} {why}")
         return lambda tokenize, pad: sts_dev(pairs.first, pairs.second, pairs.scores, tokenize, pad)
 
 

@@ -10,13 +10,14 @@ import pytest
 import torch
 from beir import with_ids, write_beir
 from distilling import make_work
+from listening import Listener
 from number_words import TABLE, mean, tokenize
 
 from sentcompress.corpora.dev_collection import RetrievalSample
 from sentcompress.errors import InputError
 from sentcompress.stages import distill
 from sentcompress.training.dev import LOWEST, score_of
-from sentcompress.training.retrieval_dev import retrieval_dev
+from sentcompress.training.retrieval_dev import GivenDev, retrieval_dev
 
 CPU = torch.device("cpu")
 
@@ -81,6 +82,20 @@ def test_a_collection_chooses_the_checkpoint(tmp_path: Path, tiny_model: Path, s
     # Other judgements are another request.
     (folder / "qrels" / "dev.tsv").write_text("0\t0\t1\n")
     assert distill.run(asked, work).digest != student.digest
+
+
+def test_what_is_dropped_of_a_dev_file_or_a_collection_is_told(tmp_path: Path) -> None:
+    folder, pairs = write_collection(tmp_path / "set", ["one", "two"], "dev"), tmp_path / "dev.tsv"
+    with (folder / "qrels" / "dev.tsv").open("a") as stream:
+        stream.write("lost\t0\t1\n")
+    pairs.write_text("1\tone\ttwo\n2\ttwo\tthree\n\tthree\tfour\n3\t\tfive\n3\tsix\t\tseven\n")
+    for path, told in (
+        (folder, ["dropped 1 judged query missing from queries.jsonl"]),
+        (pairs, ["dropped 1 pair without a score", "dropped 2 pairs with an empty sentence"]),
+    ):
+        listener = Listener()
+        GivenDev(path, {}, None, "cpu").open(listener)(lambda texts: [[1] for _ in texts], 0)
+        assert [warning.rpartition(": ")[2] for warning in listener.warnings] == told
 
 
 def test_a_test_split_does_not_choose_a_checkpoint(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
