@@ -191,7 +191,7 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
     more = tmp_path / "more.txt"
     more.write_text("\n".join(OTHERS[:7]) + "\n", encoding="utf-8")
     # Everything scores above a tiny share of the positive's score.
-    with pytest.raises(InputError, match="no pair has 5 candidate negatives"):
+    with pytest.raises(InputError, match="no pair has 5 candidate negatives") as caught:
         run(
             Params(
                 pairs=path,
@@ -205,6 +205,7 @@ def test_random_texts_fill_up_and_pairs_that_none_fit_are_left_out(
             ),
             work,
         )
+    assert caught.value.hint == "raise `max_score`, or lower `skip` or `negatives`, or add texts with `corpus`"
     assert work.unfinished("sentences") == []
     listener = Listener()
     # An inverted file of which one cell is searched finds too few.
