@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Pooling, Sentences, TeacherVectors
-from sentcompress.commands.training import TrainingOptions
+from sentcompress.commands.training import StudentTrainingOptions
 from sentcompress.errors import UsageError
 
 FOR_TEACHER_LAYERS = "With --student teacher:K:"
@@ -25,7 +25,7 @@ OF_PUBLISHED: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(TrainingOptions):
+class Params(StudentTrainingOptions):
     """The student, the method, and the data."""
 
     command: ClassVar[str] = "distill"

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
 from sentcompress.commands.shared import ModelOfOthers, Objective, Pooling, TeacherVectors
-from sentcompress.commands.training import TrainingOptions
+from sentcompress.commands.training import StudentTrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Params(TrainingOptions):
+class Params(StudentTrainingOptions):
     """The model and the data. `dim` and `keep` are the objective's options of the same names."""
 
     command: ClassVar[str] = "finetune"

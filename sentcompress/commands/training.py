@@ -16,6 +16,10 @@ SCHEDULES = ("cosine", "linear", "constant")
 BY_LENGTH = "by-length"
 BATCHES = (BY_LENGTH, "random")
 DEFAULT = "the method's"
+# Parts of the help of `dev`.
+FOR_SELECTION = "Data for checkpoint selection, never a test set:"
+GRADED = "(score<TAB>sentence1<TAB>sentence2)"
+HELD_OUT = "held-out training data"
 # Options that a default name spells out.
 MOST_TOLD = 3
 
@@ -78,22 +82,9 @@ class TrainingOptions(Hub, Named):
     dev: Annotated[
         Path | None,
         Opt(
-            "Data for checkpoint selection, never a test set: documents/NAME (search fidelity to the teacher), graded "
-            "pairs (score<TAB>sentence1<TAB>sentence2), or a collection as for eval-retrieval.",
+            f"{FOR_SELECTION} graded pairs {GRADED}, or a collection as for eval-retrieval.",
             affects="input",
-            default="held-out training data",
-        ),
-    ] = None
-    keep_index: Annotated[
-        bool,
-        Opt("With --dev documents/NAME: score the student's queries on the teacher's passage vectors."),
-    ] = False
-    dev_passages: Annotated[
-        int | None,
-        Opt(
-            "With --dev documents/NAME: search among at most N passages.",
-            minimum=LEAST_PASSAGES,
-            default=f"{DEV_PASSAGES}",
+            default=HELD_OUT,
         ),
     ] = None
     eval_every: Annotated[
@@ -237,6 +228,33 @@ class TrainingOptions(Hub, Named):
         if self.dev is not None and not names_documents(str(self.dev)) and not self.dev.exists():
             faults.append(nothing_at(self.dev, "dev"))
         return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentTrainingOptions(TrainingOptions):
+    """Options of commands that train a student, whose teacher can select checkpoints."""
+
+    dev: Annotated[
+        Path | None,
+        Opt(
+            f"{FOR_SELECTION} documents/NAME (search fidelity to the teacher), graded pairs {GRADED}, or a collection "
+            "as for eval-retrieval.",
+            affects="input",
+            default=HELD_OUT,
+        ),
+    ] = None
+    keep_index: Annotated[
+        bool,
+        Opt("With --dev documents/NAME: score the student's queries on the teacher's passage vectors."),
+    ] = False
+    dev_passages: Annotated[
+        int | None,
+        Opt(
+            "With --dev documents/NAME: search among at most N passages.",
+            minimum=LEAST_PASSAGES,
+            default=f"{DEV_PASSAGES}",
+        ),
+    ] = None
 
 
 def _texts(value: Any) -> list[str]:

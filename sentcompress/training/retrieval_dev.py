@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.commands.shared import CUTOFF
-from sentcompress.commands.training import TrainingOptions
+from sentcompress.commands.training import StudentTrainingOptions, TrainingOptions
 from sentcompress.corpora.dev_collection import RetrievalSample, dev_collection, sample_of
 from sentcompress.corpora.sts import read_dev
 from sentcompress.errors import UsageError
@@ -142,10 +142,11 @@ def find_dev(params: TrainingOptions, work: WorkDirectory, teacher: str | None) 
         UsageError: for `keep_index` or `dev_passages` without documents.
     """
     documents = documents_dev(params.dev, params, work, teacher) if params.dev is not None else None
-    if params.keep_index and documents is None:
-        raise UsageError("`keep_index` needs `dev` documents/NAME: the teacher encodes its passages")
-    if params.dev_passages is not None and documents is None:
-        raise UsageError("`dev_passages` needs `dev` documents/NAME, whose passages are searched")
+    if documents is None and isinstance(params, StudentTrainingOptions):
+        if params.keep_index:
+            raise UsageError("`keep_index` needs `dev` documents/NAME: the teacher encodes its passages")
+        if params.dev_passages is not None:
+            raise UsageError("`dev_passages` needs `dev` documents/NAME, whose passages are searched")
     if params.dev is None:
         return None
     inputs = documents.inputs if documents else dev_digests(params.dev)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from sentcompress.commands.shared import DEV_PASSAGES
-from sentcompress.commands.training import TrainingOptions
+from sentcompress.commands.training import StudentTrainingOptions, TrainingOptions
 from sentcompress.corpora.documents_artifact import DEV, find_documents
 from sentcompress.corpora.search_texts import (
     DEV_QUERIES,
@@ -155,7 +155,7 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
     if artifact is None:
         return None
     source = documents_source(work, artifact.name, DEV)
-    if teacher is None:
+    if teacher is None or not isinstance(params, StudentTrainingOptions):
         raise InputError(
             f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",
             "give graded pairs or a collection",

@@ -9,6 +9,8 @@ from distilling import SHORT, dev_of_saved, write_dev
 from listening import Listener
 from tiny_models import load_model, make_plain, make_tiny_model
 
+from sentcompress.commands import finetune
+from sentcompress.commands.options import keys_of
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import find_model
 from sentcompress.models.shape import Size
@@ -116,6 +118,14 @@ def test_a_dense_layer_that_was_there_is_not_called_new(tmp_path: Path, tiny_mod
     second = train_teacher.run(asked, work)
     assert second.facts["dimension"] == 8
     assert second.facts["pooling"] == "mean"
+
+
+def test_no_option_is_shown_that_needs_a_teacher() -> None:
+    keys = keys_of(Params)
+    assert not {"keep-index", "dev-passages"} & set(keys)
+    assert "documents" not in keys["dev"].opt.help
+    assert {"keep-index", "dev-passages"} < set(keys_of(finetune.Params))
+    assert "documents/NAME" in keys_of(finetune.Params)["dev"].opt.help
 
 
 def test_a_start_from_principal_axes_is_for_finetune(tmp_path: Path, tiny_model: Path, triplets: Path) -> None:
