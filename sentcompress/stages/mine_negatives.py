@@ -17,7 +17,7 @@ from sentcompress.encoding.embedder_sources import EmbedderSource, cache_windows
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
-from sentcompress.evaluation.index_plan import longest_vector, plan_index
+from sentcompress.evaluation.index_plan import IndexPlan, longest_vector, plan_index
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import VectorRows, in_file
 from sentcompress.extras import check_installed
@@ -109,10 +109,11 @@ class _Mining:
         self._warn()
         gathered = self._gather(build, CORPUS)
         embedder = self._embedder(self.params.dtype)
+        plan = self._plan_index(gathered.corpus, embedder.dimension)
         table = SentenceTable(build.path / CORPUS)
         if not build.has(VECTORS):  # otherwise from an interrupted run
             self._embed(embedder, table.stream(), gathered.corpus, build, VECTORS)
-        miner = self._miner(embedder, in_file(build.path / VECTORS))
+        miner = self._miner(embedder, in_file(build.path / VECTORS), plan)
         mined = self._mine(miner, gathered, None)
         if not len(mined.pairs):
             raise too_few(self.params.negatives)
@@ -137,7 +138,8 @@ class _Mining:
     def shard(self, part: Part) -> Artifact:
         """Mine the pairs of some of the queries."""
         embedder = self._embedder(part.plan.facts["dtype"])
-        miner = self._miner(embedder, in_file(self._vectors(part, embedder)))
+        plan = self._plan_index(part.plan.facts["corpus"], embedder.dimension)
+        miner = self._miner(embedder, in_file(self._vectors(part, embedder)), plan)
         gathered = sharded_mining.load_gathered(part.plan)
         sizes = chunk_sizes(len(gathered.queries))
         chunks = part.shard.of(len(sizes))
@@ -209,11 +211,11 @@ class _Mining:
     def _embedder(self, dtype: str) -> Embedder:
         return self.source.open(device=self.params.device, dtype=dtype, reporter=self.reporter)
 
-    def _miner(self, embedder: Embedder, corpus: VectorRows) -> Miner:
+    def _miner(self, embedder: Embedder, corpus: VectorRows, plan: IndexPlan | None) -> Miner:
         return Miner(
             lambda texts: self._comparable(embedder.encode(texts)),
             corpus,
-            self._search(corpus),
+            self._search(corpus, plan),
             _rules(self.params),
             self.params.seed,
         )
@@ -260,12 +262,17 @@ class _Mining:
         longest = longest_vector([self.params.index], self.params.rescore)
         return searchable(vectors, self.params.similarity, self.source.label, longest)[0]
 
-    def _search(self, corpus: VectorRows) -> Callable[[Vectors, int], Found]:
+    def _plan_index(self, texts: int, dimension: int) -> IndexPlan | None:
+        """The index to build, before the corpus is encoded, which can take hours; None for exact search."""
         if self.params.index == "flat":
-            return partial(exact_search, corpus)
-        rules = _rules(self.params)
-        depth = rules.skip + rules.depth
-        plan = plan_index(self.params.index, self.params, len(corpus), corpus.dimension, depth)
+            return None
+        depth = self.params.skip + self.params.depth
+        plan = plan_index(self.params.index, self.params, texts, dimension, depth)
         plan.tell(self.reporter)
+        return plan
+
+    def _search(self, corpus: VectorRows, plan: IndexPlan | None) -> Callable[[Vectors, int], Found]:
+        if plan is None:
+            return partial(exact_search, corpus)
         with self.reporter.track(f"building {self.params.index}", total=len(corpus), unit="texts") as task:
             return build_index(plan, corpus, task).search

@@ -232,6 +232,19 @@ def test_the_cells_of_an_index_that_are_lowered_are_told(work: WorkDirectory, ti
         assert (told[0] in listener.warnings) == (nlist == 20)
 
 
+def test_an_index_that_cannot_be_built_is_refused_before_the_corpus_is_encoded(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(*_: Any) -> None:
+        raise AssertionError("encoded for nothing")
+
+    monkeypatch.setattr("sentcompress.stages.mine_negatives._Mining._embed", encode)
+    for shard in (None, "1/2"):
+        asked = Params(pairs=pairs, model=str(tiny_model), index="pq", shard=shard, **TOP)
+        with pytest.raises(UsageError, match="the corpus of 30 documents is too small to train pq"):
+            run(asked, work)
+
+
 def test_marks_say_which_pairs_belong_together(work: WorkDirectory, tiny_model: Path, tmp_path: Path) -> None:
     rows = [(q, p, str(number % 2)) for number, (q, p) in enumerate(zip(QUERIES, POSITIVES, strict=True))]
     path = write_pairs(tmp_path / "quora.tsv", rows, "question1\tquestion2\tis_duplicate")
