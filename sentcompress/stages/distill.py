@@ -26,7 +26,7 @@ from sentcompress.models.sources import FetchError, comes_along
 from sentcompress.models.students import InitialStudent
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
-from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory
+from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirectory, ancestors, weight_format_of
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData
 from sentcompress.training.further import further
@@ -65,10 +65,21 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     replace(params, method=params.method_name).check()
     check_poolable(student.source, params.pooling)
     require_memory(student.source)
+    if found and params.weight_format is None:
+        _warn_of_rounding(weight_format_of(ancestors(work, found.reference, found.digest)), found.label, reporter)
     dev = find_dev(params, work, inputs.vectors.reference)
     request = _request(params, inputs, student, found, dev)
     distillation = _Distillation(params, filled, inputs, student, found, reporter)
     return train(params, request, work, reporter, distillation.job, dev)
+
+
+def _warn_of_rounding(weight_format: str | None, label: str, reporter: Reporter) -> None:
+    """Warn if a student was trained with rounded weights, and this training, by another method, is not."""
+    if weight_format:
+        reporter.warn(
+            f"{label} was trained with weights rounded to {weight_format}, and this student is not: its export loses "
+            f"more; `weight_format` {weight_format} keeps them"
+        )
 
 
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:

@@ -87,6 +87,12 @@ def test_weights_of_four_bits_stay(copied: WorkDirectory) -> None:
     found, filled = further(Params(student="rounded"), copied, SILENT)
     assert found.weight_format == "int4"
     assert set(filled) == {"lr"}, "no hyperparameter of the method"
+    numbers: dict[str, Any] = {"student": "rounded", "batch_size": 32, "max_steps": 1, "dtype": "float32"}
+    told = "rounded was trained with weights rounded to int4, and this student is not"
+    for asked, warned in ({"method": "mse"}, True), ({"method": "mse", "weight_format": "int4"}, False), ({}, False):
+        listener = Listener()
+        distill.run(Params(**numbers, **asked), copied, listener)
+        assert any(line.startswith(told) for line in listener.warnings) == warned
 
 
 def test_what_was_asked_for_comes_first(work: WorkDirectory) -> None:
