@@ -18,6 +18,7 @@ from sentcompress.errors import InputError
 from sentcompress.models.checks import require_sound, unsound
 from sentcompress.models.encoder import Dense, Encoder
 from sentcompress.models.model_files import UNUSABLE
+from sentcompress.quantities import counted
 
 FILE = "projection.safetensors"
 AGAIN = "run the fit-pca command that made it again, with --force"
@@ -165,7 +166,8 @@ def check_dimension(dimension: int, available: int, sample: int, whose: str = "t
         raise InputError(f"{dimension} dimensions are more than {whose} {available}", f"use `dim` {available} or less")
     if dimension > sample:
         raise InputError(
-            f"{dimension} dimensions cannot be fitted on {sample} sentences", "use more sentences or a smaller `dim`"
+            f"{dimension} dimensions cannot be fitted on {counted(sample, 'sentence')}",
+            ("use a smaller `dim`", "add sentences", "raise `sample`"),
         )
 
 

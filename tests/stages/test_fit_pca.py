@@ -180,6 +180,9 @@ def test_more_dimensions_than_sentences_are_refused(work: WorkDirectory) -> None
     keep(work, made_vectors(rows=10))
     with pytest.raises(InputError, match="cannot be fitted on 10 sentences"):
         run(Params(dim=11), work)
+    with pytest.raises(InputError, match="cannot be fitted on 5 sentences") as raised:
+        run(Params(dim=9, sample=5), work)
+    assert raised.value.hint == "use a smaller `dim`, or add sentences, or raise `sample`"
     assert run(Params(dim=9), work).facts["sample"] == 10
 
 
