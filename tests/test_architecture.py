@@ -265,7 +265,6 @@ UNQUOTED = {
     "what.split()[0]",
     "place",
     "named",
-    "','.join(spread)",
     "EVALUATIONS[name].command.format(model=shell_word(model))",
 }
 
