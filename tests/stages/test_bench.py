@@ -298,8 +298,9 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     with pytest.raises(UsageError, match="3 errors") as caught:
         run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
-    with pytest.raises(UsageError, match="`preset` fixes how much is timed"):
-        run(Params(model=str(tiny_model), preset="simtde", sts=(pairs,), max_minutes=1.0), work)
+    for extent in ({"max_minutes": 1.0}, {"rounds": 5}, {"single": 7}):
+        with pytest.raises(UsageError, match=f"`preset` fixes how much is timed, so `{next(iter(extent))}` cannot be"):
+            run(Params(model=str(tiny_model), preset="simtde", sts=(pairs,), **extent), work)  # type: ignore[arg-type]
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
         run(Params(model=str(tiny_model), compare=None, preset="simtde", sts=[pairs.parents[1]]), work)
