@@ -33,7 +33,7 @@ from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
 from sentcompress.measuring import contender
 from sentcompress.measuring.contender import Contender
-from sentcompress.measuring.lineup import find_graphs
+from sentcompress.measuring.lineup import FoundGraph, find_graphs
 from sentcompress.measuring.turns import take_turns, work_of
 from sentcompress.measuring.workload import of_file
 from sentcompress.models.catalog import NamedModel, find_model
@@ -176,6 +176,25 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     assert [entry["runtime"] for entry in facts["runtimes"]] == ["onnx", "float32"]
     # What both ran in comes first: it is what is told where there is room for one runtime.
     assert [score.part for score in select(read_scores(facts), SPEED, role="model")] == ["float32", "onnx"]
+
+
+def test_graphs_that_cannot_be_run_are_told(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "graphs_can_run", lambda: False)
+    work, heard = WorkDirectory(tmp_path / "work"), Listener()
+    model, graphs = find_model(work, str(tiny_model)), {"onnx": FoundGraph(tiny_model, {})}
+    assert bench._runtimes(Params(), model, graphs, work, heard) == ["float32", "bfloat16"]
+    assert [note.partition(" (run: pip install ")[0] for note in heard.notes] == [
+        "bench: without onnx: onnxruntime is not installed"
+    ]
+    assert bench._runtimes(Params(), model, {}, work, heard) == ["float32", "bfloat16"]
+    assert len(heard.notes) == 1
+
+
+def test_a_model_beside_itself_is_a_warning(tmp_path: Path, text: Path, tiny_model: Path) -> None:
+    heard = Listener()
+    params = Params(model=str(tiny_model), compare=str(tiny_model), text=text, runtimes=("float32",), **QUICK)
+    run(params, WorkDirectory(tmp_path / "work"), heard)
+    assert [warning.partition(" is compared with itself")[0] for warning in heard.warnings] == [tiny_model.name]
 
 
 def test_an_export_with_one_graph_is_measured_with_it(tmp_path: Path, text: Path, tiny_model: Path) -> None:
