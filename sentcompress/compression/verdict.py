@@ -91,8 +91,11 @@ class Achieved:
         """A warning that the model is larger than allowed; empty if it is not."""
         if self.bytes <= most:
             return ""
+        own, allowed = told_bytes(self.bytes), told_bytes(most)
+        if own == allowed:  # rounded to the same number
+            own, allowed = f"{self.bytes:,} bytes", f"{most:,}"
         return (
-            f"the model is {told_bytes(self.bytes)}, more than the {told_bytes(most)} allowed: sizes are estimated "
+            f"the model is {own}, more than the {allowed} allowed: sizes are estimated "
             "before training, and a graph can be 3% larger; allow 3% less, under another `name`"
         )
 

@@ -62,6 +62,8 @@ def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
 def test_a_model_that_is_larger_than_allowed_is_told() -> None:
     assert ACHIEVED.larger_than(9_490_000) == ""
     assert ACHIEVED.larger_than(9_400_000).startswith("the model is 9.49 MB, more than the 9.4 MB allowed: ")
+    told = "the model is 9,490,000 bytes, more than the 9,487,000 allowed: "
+    assert ACHIEVED.larger_than(9_487_000).startswith(told), "both would be rounded to 9.49 MB"
 
 
 def test_the_figures_are_those_of_the_last_stages(tmp_path: Path) -> None:
