@@ -8,7 +8,7 @@ from typing import Any
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict
-from sentcompress.numeric import between
+from sentcompress.numeric import between, whole_share
 
 _KEPT = "models of this level kept {} of the teacher's nDCG@10 on three judged collections"
 # Smallest search fidelity, level, and what to expect: rules of thumb, with what was measured in
@@ -43,8 +43,8 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     text = (
         f"The search fidelity of {result['model']['label']} to {result['compare']['label']} is {fidelity.value:.1f} "
         f"out of 100{interval}. Of the reference model's ten results for a query, {shared.value / 10:.1f} are among "
-        f"this model's ten on average; the reference model's first result is among them for {first.value:.0f}% of the "
-        "queries. As a rule of thumb:"
+        f"this model's ten on average; the reference model's first result is among them for "
+        f"{whole_share(first.value)} of the queries. As a rule of thumb:"
     )
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 

@@ -33,6 +33,8 @@ def test_the_results_in_words() -> None:
         "Of the teacher's ten results for a query, 7.3 are among the model's ten on average; the teacher's first "
         "result is among them for 99% of the queries."
     )
+    assert "for 99% of the queries" in dataclasses.replace(ACHIEVED, first_found=99.9).results
+    assert "for 100% of the queries" in dataclasses.replace(ACHIEVED, first_found=100.0).results
 
 
 def test_what_a_search_fidelity_means_is_told_unless_judged_queries_tell_it(tmp_path: Path) -> None:
