@@ -85,6 +85,11 @@ class Evaluation:
         return ", ".join(filter(None, (self.documents, self.facts["protocol"].get("runtime"))))
 
     @property
+    def told(self) -> str:
+        """The split, unless it is TEST, and `use`: what the name of a score leaves out; empty if there is nothing."""
+        return ", ".join(filter(None, (f"{self.split} split" if self.split != TEST else "", self.use)))
+
+    @property
     def data(self) -> frozenset[str]:
         """Digests of the data sets; equal for two evaluations on the same data."""
         return frozenset(digest for reference, digest in self.artifact.inputs.items() if is_data(reference))

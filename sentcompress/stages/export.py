@@ -357,7 +357,8 @@ def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, R
     texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
     texts.sort(key=len)  # batches of similar length, always the same ones
     rows = {text: row for row, text in enumerate(texts)}
-    scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
+    name = found.name if found.split == "test" else f"{found.name}, {found.split} split"
+    scores: dict[str, Any] = {"set": name, "pairs": len(found)}
     beside = [name for name in formats if name != FOLDER]
     ways = {name: readers[name].vectors(texts) for name in beside}
     ways |= {f"{name}_single": readers[name].vectors(texts, 1) for name in beside if not formats[name].exact}
