@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.delimited import find_columns, too_few_columns
+from sentcompress.corpora.delimited import find_columns, wrong_width
 from sentcompress.corpora.hub import HubInput, hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
@@ -185,7 +185,7 @@ def _sick_lines(path: Path, bad: BadRecords) -> Iterator[GradedLine]:
 
 def _pick(path: Path, number: int, fields: list[str], places: tuple[int, ...]) -> GradedLine:
     if len(fields) <= max(places):
-        message = f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}"
+        message = f"{path}, line {number}: {wrong_width(fields, max(places) + 1)}"
         raise InputError(message, "fix the line, or copy SentEval's file again")
     score, first, second = (fields[place] for place in places)
     return GradedLine(path, number, score, first, second)
