@@ -123,6 +123,7 @@ class Collection:
         warnings: what was dropped, with counts.
         choice: how the corpus was chosen, for question pairs.
         languages: for each query; empty if the data set names none.
+        among_documents: ids of queries that are documents too, with the same id and text.
     """
 
     corpus: Corpus
@@ -131,6 +132,7 @@ class Collection:
     warnings: tuple[str, ...] = ()
     choice: CorpusChoice | None = None
     languages: tuple[str, ...] = ()
+    among_documents: tuple[str, ...] = ()
 
     @property
     def judged(self) -> int:
