@@ -26,11 +26,12 @@ from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.inputs import check_columns
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
-from sentcompress.extras import installing, is_installed
+from sentcompress.extras import check_installed, installing, is_installed
 from sentcompress.models.catalog import find_model
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes
+from sentcompress.recipes.needs import ONNX
 from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
@@ -98,6 +99,8 @@ class _Compression:
         outcome = self._run_plan(
             plan, Overview(self._reporter, ends), dry_run=dry_run, late=lambda step: pace.options(step.number)
         )
+        for need in outcome.needs:  # of a dry run; otherwise they are an error
+            self._reporter.warn(f"the plan cannot be run yet: {need}")
         result = Result(self._name, self._path, pace.plan.told, time.monotonic() - self._started)
         return result if dry_run else self._with_verdict(result, outcome)
 
@@ -190,9 +193,12 @@ class _Compression:
 
         Raises:
             UsageError: if that has results, and is not to be replaced.
-            InputError: if a named column is missing from the documents.
+            InputError: if a named column is missing from the documents, or a package that every plan needs.
         """
         params = self._params
+        check_installed(*ONNX)
+        if params.judged:
+            check_installed("faiss")
         # First: a misspelt column is neither another request nor worth replacing a plan for.
         reading = ReadOptions(columns=params.column, id_column=params.id_column)
         check_columns(params.inputs, reading, self._work, skip_bad=params.skip_bad)

@@ -311,6 +311,27 @@ def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: 
     assert not work.names("documents")
 
 
+def test_missing_packages_are_told_before_the_documents_are_read(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, heard = WorkDirectory(tmp_path / "work"), Listener()
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
+    assert run(params, work, heard).plan
+    assert heard.warnings == []
+    monkeypatch.setattr("sentcompress.extras.is_installed", lambda package: package != "onnxruntime")
+    run(params, work, heard)
+    assert [warning.partition("; run: pip install ")[0] for warning in heard.warnings] == [
+        "the plan cannot be run yet: stage 4 (export): onnxruntime is not installed"
+    ]
+    other = WorkDirectory(tmp_path / "other")
+    with pytest.raises(InputError, match="onnxruntime is not installed"):
+        run(replace(params, dry_run=False), other)
+    monkeypatch.setattr("sentcompress.extras.is_installed", lambda package: package != "faiss")
+    with pytest.raises(InputError, match="faiss is not installed"):
+        run(replace(params, judged=judged_collection(tmp_path / "judged")), other)
+    assert not other.path.joinpath("documents").exists()
+
+
 def test_a_text_file_of_paragraphs_is_read_as_one_document_each(tmp_path: Path) -> None:
     work, path = WorkDirectory(tmp_path / "work"), tmp_path / "book.txt"
     paragraphs = [
