@@ -162,7 +162,9 @@ def _request(params: Params, inputs: _Inputs) -> Request:
     model, documents_by = inputs.model, inputs.documents_by
     used = [*filter(None, (inputs.sentences, inputs.quantizer)), *inputs.measured]
     digests = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
-    files = [path for found in inputs.sets for subset in found.subsets for path in subset.files]
+    subsets = [subset for found in inputs.sets for subset in found.subsets]
+    digests |= dict(subset.hub for subset in subsets if subset.hub)
+    files = [path for subset in subsets for path in subset.files]
     digests |= file_inputs([*files, *([params.notes] if params.notes is not None else [])])
     digests |= inputs.calibration.inputs if inputs.calibration else {}
     digests |= {documents_by.reference: documents_by.digest} if documents_by else {}
