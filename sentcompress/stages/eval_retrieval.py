@@ -95,9 +95,9 @@ def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     sides = sides_of(work, documents, queries)
     # Another model of an asymmetric search keeps to torch.
     if params.document_model is None:
-        sides = replace(sides, documents=in_runtime(sides.documents, params.runtime))
+        sides = replace(sides, documents=in_runtime(work, sides.documents, params.runtime))
     if params.query_model is None:
-        sides = replace(sides, queries=in_runtime(sides.queries, params.runtime))
+        sides = replace(sides, queries=in_runtime(work, sides.queries, params.runtime))
     roles = {MODEL: sides}
     if params.compare is not None:
         compare = find(params.compare)
