@@ -520,7 +520,8 @@ def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     path.write_text(text.replace('runtime = "onnx-int8"\n', "", 1), encoding="utf-8")
     with pytest.raises(UsageError, match="already exists with different options") as raised:
         run(params, work, Reporter())
-    assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
+    command = f"sentcompress run {path} --work {work.path} --set 5.force=true"
+    assert f"use {command} to replace it" in str(raised.value.hint)
     assert str(raised.value.hint).endswith("; then run the same command again: finished stages are skipped")
     head, *stages = text.split("[[stage]]")
     shorter = [stage for stage in stages if 'command = "split-documents"' in stage or 'command = "augment"' in stage]
