@@ -153,6 +153,23 @@ def test_gold_scores_of_senteval_that_do_not_fit(senteval: Path) -> None:
         read_sts([senteval])
 
 
+@pytest.mark.parametrize(
+    ("broken", "name", "content"),
+    [
+        ("STS12", "STS/STS12-en-test/STS.input.surprise.OnWN.txt", b"a\tb\nc\ne\tf\n"),
+        ("STS-B", "STS/STSBenchmark/sts-test.csv", b"main\tMSR\t2012\t1\t5.000\ta\tb\nmain\tMSR\n"),
+        ("SICK-R", "SICK/SICK_test_annotated.txt", b"relatedness_score\tsentence_A\tsentence_B\n1\ta\tb\n2\t\xe4\tc\n"),
+    ],
+)
+def test_bad_lines_of_senteval_are_skipped_on_request(senteval: Path, broken: str, name: str, content: bytes) -> None:
+    (senteval / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"line [23]: ") as told:
+        read_sts([senteval], bad=BadRecords(skip=False))
+    assert "with `skip_bad`" in str(told.value.hint)
+    sets = read_sts([senteval], bad=BadRecords(skip=True))
+    assert {found.name for found in sets if sum(subset.bad for subset in found.subsets) == 1} == {broken}
+
+
 def test_missing_and_repeated_sets(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or folder"):
         read_sts([tmp_path / "missing"])
