@@ -275,6 +275,10 @@ def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:
     return [f"`index` {kind} ignores the lengths of vectors, so it cannot search by `similarity` dot" for kind in wrong]
 
 
+# FAISS makes room for all of them in every search.
+MOST_CANDIDATES = 1_000_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions(Options):
     """Settings of an approximate index; each kind of index uses its own. The defaults of `ivf` are HPD's."""
@@ -284,9 +288,13 @@ class IndexOptions(Options):
     segments: Annotated[
         int | None, Opt("PQ sub-quantizers (pq, ivfpq).", minimum=1, default="one per 4 dimensions")
     ] = None
-    links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
-    ef_construction: Annotated[int, Opt("Candidates that HNSW keeps while building.", minimum=1)] = 100
-    ef_search: Annotated[int, Opt("Candidates that HNSW keeps while searching.", minimum=1)] = 64
+    links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2, maximum=1000)] = 32
+    ef_construction: Annotated[
+        int, Opt("Candidates that HNSW keeps while building.", minimum=1, maximum=MOST_CANDIDATES)
+    ] = 100
+    ef_search: Annotated[
+        int, Opt("Candidates that HNSW keeps while searching.", minimum=1, maximum=MOST_CANDIDATES)
+    ] = 64
     candidates: Annotated[
         int, Opt("Documents that binary and pq retrieve for rescoring; at least as many as are returned.", minimum=1)
     ] = 100
