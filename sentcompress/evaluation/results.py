@@ -162,7 +162,7 @@ def headline_of(artifact: Artifact) -> dict[str, float]:
     if chosen is None:
         return {}
     data = f"mean of the {evaluation.kind.what}s" if chosen.data == MEAN else chosen.data
-    where = ", ".join(filter(None, (data, chosen.part)))
+    where = ", ".join(filter(None, (data, chosen.part, evaluation.told)))
     return {f"{chosen.of.title} ({where})" if where else chosen.of.title: chosen.value}
 
 
