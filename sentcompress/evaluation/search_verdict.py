@@ -30,6 +30,8 @@ LOG = "log"
 # Thresholds of the cautions.
 WORSE_KIND = 5.0
 FEW_QUERIES, FEW_PASSAGES = 200, 2000
+# Largest share of queries that are passages too.
+QUERIES_AMONG_PASSAGES = 0.05
 # With fewer clusters, a percentile interval is too narrow: about 0.91 of them cover the value with 12, 0.86 with 6.
 FEW_CLUSTERS = 20
 
@@ -66,3 +68,8 @@ def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[st
         yield f"the queries come from only {result['protocol']['resampled']}: the interval is somewhat too narrow"
     if result["passages"] < FEW_PASSAGES:
         yield f"only {result['passages']:,} passages: among more passages, the models share fewer results"
+    if result["queries_among_passages"] > QUERIES_AMONG_PASSAGES * result["queries"]:
+        yield (
+            f"{result['queries_among_passages']:,} of the queries are also passages, which any model finds first: for "
+            "other queries, the models share fewer results"
+        )

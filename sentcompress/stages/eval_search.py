@@ -120,6 +120,7 @@ def _evaluate(
         **described,
         "queries": len(texts.queries),
         "passages": len(texts.passages),
+        "queries_among_passages": len({*texts.queries} & {*texts.passages}),
         "clusters": texts.clusters,
         "keep_index": params.keep_index,
         "scores": recorder.as_dicts(),

@@ -48,6 +48,7 @@ def test_a_model_reproduces_its_own_search(work: WorkDirectory, tiny_model: Path
     assert scores[0].metric == SEARCH_FIDELITY
     assert {score.value for score in scores} == {100}
     assert (facts["queries"], facts["passages"]) == (len(set(TEST_QUERIES)), len(set(PASSAGES)))
+    assert facts["queries_among_passages"] == 0
     assert facts["verdict"]["level"] == "same"
     assert "practically the same results" in facts["verdict"]["text"]
 
