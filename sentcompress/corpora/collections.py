@@ -187,5 +187,8 @@ def pick_split(where: str, there: Sequence[str], requested: str | None) -> str:
         raise InputError(f"{where} has no split {requested!r}", did_you_mean(requested, there))
     preferred = next((name for name in PREFERRED if name in there), None)
     if preferred is None and len(there) != 1:
-        raise InputError(f"{where} has several splits", f"choose one with `split`: {listed(there)}")
+        raise InputError(
+            f"{where} has several splits, and none is called test or dev: {listed(there)}",
+            ("choose one with `split`", "name one of them test"),
+        )
     return preferred or there[0]
