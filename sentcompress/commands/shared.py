@@ -74,6 +74,7 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+SkipBadLines = Annotated[bool, Opt("Skip lines that cannot be read; a message says how many.")]
 Format = Annotated[
     str | None,
     Opt(
@@ -233,7 +234,7 @@ class EvaluationOptions(Hub, Named):
     compare: Compare = None
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
-    skip_bad: SkipBad = False
+    skip_bad: SkipBadLines = False
     device: Device = "auto"
     dtype: Dtype = "float32"
 
