@@ -45,7 +45,7 @@ def test_any_seed_can_be_given(vectors: np.ndarray, kind: str) -> None:
     exact = brute_force(vectors, vectors[:50], 5)
     for seed in (2**31, 2**63 - 1):
         index = built(kind, vectors, IndexOptions(nlist=4, seed=seed))
-        assert overlap(index.search(vectors[:50], 5).documents, exact) > 0.5
+        assert overlap(index.search(vectors[:50], 5).documents, exact) > 0.3
 
 
 @pytest.mark.parametrize("kind", ["flat", "fp16"])
