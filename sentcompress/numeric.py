@@ -69,6 +69,11 @@ def share(value: float | None) -> str:
     return NOTHING if value is None else _with_unit(figure(value, ".1f"), "%")
 
 
+def whole_share(value: float) -> str:
+    """A percentage without decimals: `99%`; `100%` only if it is no less."""
+    return _with_unit(figure(min(value, 99.0) if value < 100 else value, ".0f"), "%")
+
+
 def times(value: float | None) -> str:
     """A ratio: `2.5x`."""
     return NOTHING if value is None else _with_unit(_three_digits(value), "x")

@@ -21,6 +21,7 @@ from sentcompress.numeric import (
     signed,
     size,
     times,
+    whole_share,
 )
 
 
@@ -57,6 +58,11 @@ def test_missing_values_are_empty_and_nan_is_not_defined(
 ) -> None:
     assert form(None) == ""
     assert [form(value) for value in (math.nan, math.inf, -math.inf)] == ["not defined"] * 3
+
+
+def test_almost_all_is_not_all() -> None:
+    assert [whole_share(value) for value in (0.0, 98.4, 98.6, 99.6, 100.0)] == ["0%", "98%", "99%", "99%", "100%"]
+    assert whole_share(math.nan) == "not defined"
 
 
 def test_an_interval_has_two_ends() -> None:

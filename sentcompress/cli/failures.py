@@ -9,11 +9,19 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from sentcompress.errors import Hint
+
 FULL = "the disk is full"
 FULL_HINT = "free some space and run the same command again; finished work is kept"
 BROKEN_HINT = "check the disk, then run the same command again; it resumes where it stopped"
 SYSTEM_HINT = "fix the cause, then run the same command again; it resumes where it stopped"
 LIMIT_HINT = "raise the limit (ulimit -f), or choose another disk"
+# Of the options, the command line keeps those that the command has.
+MEMORY_HINT = (
+    "use a smaller `batch_size`",
+    "use a smaller `batch_tokens`",
+    "free some memory, or use a machine with more",
+)
 DEFECT_HINT = "this is a bug in sentcompress; set SENTCOMPRESS_DEBUG=1 to see the traceback"
 # safetensors and tokenizers report the error number only in the text.
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -27,8 +35,8 @@ CUT_SHORT = re.compile(
 )
 
 
-def explain(error: Exception) -> tuple[str, str | None]:
-    """The message and the hint for an error."""
+def explain(error: Exception) -> tuple[str, Hint]:
+    """The message and the hint for an error; the hint can be several alternatives, as those of a SentcompressError."""
     text = str(error).strip() or type(error).__name__
     numbers = list(_numbers(error))
     if errno.EFBIG in numbers:
@@ -48,7 +56,7 @@ def explain(error: Exception) -> tuple[str, str | None]:
     if isinstance(error, OSError) or OS_ERROR.search(text):
         return _place(error), SYSTEM_HINT
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
-        return f"out of memory: {text.splitlines()[0]}", "use a smaller --batch-size or --batch-tokens"
+        return f"out of memory: {text.splitlines()[0]}", MEMORY_HINT
     return f"{type(error).__name__}: {text.splitlines()[0]}", DEFECT_HINT
 
 

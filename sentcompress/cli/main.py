@@ -170,13 +170,20 @@ def _run(given: list[str]) -> int:
     except Exception as error:  # the boundary: two lines for the user, a traceback on request
         if os.environ.get("SENTCOMPRESS_DEBUG"):
             traceback.print_exc()
-        return _fail(Failure(*explain(error), FAILED), as_json)
+        return _fail(_unforeseen(error, given), as_json)
 
 
 def _foreseen(error: SentcompressError, given: list[str]) -> Failure:
     """One of our own errors, its options spelled as on the command line."""
     params = params_of(given, COMMANDS)
     return Failure(spelled(error.message, params), spelled_hint(error.alternatives, params), error.exit_code)
+
+
+def _unforeseen(error: Exception, given: list[str]) -> Failure:
+    """An error that no command handles."""
+    message, hint = explain(error)
+    alternatives = SentcompressError(message, hint).alternatives
+    return Failure(message, spelled_hint(alternatives, params_of(given, COMMANDS)), FAILED)
 
 
 def _usage(error: TyperException, given: list[str]) -> int:

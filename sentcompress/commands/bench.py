@@ -68,8 +68,13 @@ class Params(Hub, Named):
             faults.append("`preset` simtde encodes the pairs of STS-B; name its test file, or its folder, with `sts`")
         if self.sts and not self.preset:
             faults.append("`sts` is for `preset` simtde")
-        if self.preset and self.max_minutes:
-            faults.append("`preset` fixes how much is timed, so `max_minutes` cannot be given with it")
+        if self.preset:
+            usual = {"single": Params.single, "rounds": Params.rounds, "max_minutes": None}
+            faults += [
+                f"`preset` fixes how much is timed, so `{name}` cannot be given with it"
+                for name, default in usual.items()
+                if getattr(self, name) != default
+            ]
         sources = [f"`{name}`" for name in ("text", "sentences", "preset") if getattr(self, name)]
         if len(sources) > 1:
             faults.append(f"{' and '.join(sources)} cannot be given together")

@@ -73,7 +73,7 @@ class Params(IndexOptions, Hub, Named):
         int | None,
         Opt("Documents returned per query.", minimum=CUTOFF, default="1,000 for --collection, else 10"),
     ] = None
-    threads: Annotated[int, Opt("Threads of FAISS; 0 for all available.", minimum=0)] = 1
+    threads: Annotated[int, Opt("Threads of FAISS; 0 for all available.", minimum=0, maximum=1024)] = 1
     rounds: Annotated[int, Opt("Timed searches; their median is reported.", minimum=1)] = 5
     bootstrap: Bootstrap = 1000
     device: Device = "auto"

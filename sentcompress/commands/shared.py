@@ -74,6 +74,7 @@ Store = Annotated[str, Opt("Number format of the stored vectors: float32 or floa
 Seed = Annotated[int, Opt("Random seed.", minimum=0, maximum=2**63 - 1)]
 Bootstrap = Annotated[int, Opt("Bootstrap samples for the 95% intervals; 0 for none.", minimum=0)]
 SkipBad = Annotated[bool, Opt("Skip lines, and files in folders, that cannot be read; a message says how many.")]
+SkipBadLines = Annotated[bool, Opt("Skip lines that cannot be read; a message says how many.")]
 Format = Annotated[
     str | None,
     Opt(
@@ -233,7 +234,7 @@ class EvaluationOptions(Hub, Named):
     compare: Compare = None
     bootstrap: Bootstrap = 1000
     seed: Seed = 0
-    skip_bad: SkipBad = False
+    skip_bad: SkipBadLines = False
     device: Device = "auto"
     dtype: Dtype = "float32"
 
@@ -275,6 +276,10 @@ def unable_to_search(similarity: str, kinds: Iterable[str]) -> list[str]:
     return [f"`index` {kind} ignores the lengths of vectors, so it cannot search by `similarity` dot" for kind in wrong]
 
 
+# FAISS makes room for all of them in every search.
+MOST_CANDIDATES = 1_000_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions(Options):
     """Settings of an approximate index; each kind of index uses its own. The defaults of `ivf` are HPD's."""
@@ -284,9 +289,13 @@ class IndexOptions(Options):
     segments: Annotated[
         int | None, Opt("PQ sub-quantizers (pq, ivfpq).", minimum=1, default="one per 4 dimensions")
     ] = None
-    links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2)] = 32
-    ef_construction: Annotated[int, Opt("Candidates that HNSW keeps while building.", minimum=1)] = 100
-    ef_search: Annotated[int, Opt("Candidates that HNSW keeps while searching.", minimum=1)] = 64
+    links: Annotated[int, Opt("Neighbours per node of HNSW (M).", minimum=2, maximum=1000)] = 32
+    ef_construction: Annotated[
+        int, Opt("Candidates that HNSW keeps while building.", minimum=1, maximum=MOST_CANDIDATES)
+    ] = 100
+    ef_search: Annotated[
+        int, Opt("Candidates that HNSW keeps while searching.", minimum=1, maximum=MOST_CANDIDATES)
+    ] = 64
     candidates: Annotated[
         int, Opt("Documents that binary and pq retrieve for rescoring; at least as many as are returned.", minimum=1)
     ] = 100

@@ -10,7 +10,7 @@ from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, S
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, first_score
 from sentcompress.evaluation.search_verdict import FEW_PASSAGES, expectation_of
-from sentcompress.numeric import between
+from sentcompress.numeric import between, whole_share
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
 
@@ -78,7 +78,7 @@ class Achieved:
         expected = f" As a rule of thumb: {self.expected}." if self.expected and self.judged is None else ""
         return (
             f"Of the teacher's ten results for a query, {self.shared / 10:.1f} are among the model's ten on average; "
-            f"the teacher's first result is among them for {self.first_found:.0f}% of the queries.{expected}"
+            f"the teacher's first result is among them for {whole_share(self.first_found)} of the queries.{expected}"
         )
 
     @property
@@ -91,8 +91,11 @@ class Achieved:
         """A warning that the model is larger than allowed; empty if it is not."""
         if self.bytes <= most:
             return ""
+        own, allowed = told_bytes(self.bytes), told_bytes(most)
+        if own == allowed:  # rounded to the same number
+            own, allowed = f"{self.bytes:,} bytes", f"{most:,}"
         return (
-            f"the model is {told_bytes(self.bytes)}, more than the {told_bytes(most)} allowed: sizes are estimated "
+            f"the model is {own}, more than the {allowed} allowed: sizes are estimated "
             "before training, and a graph can be 3% larger; allow 3% less, under another `name`"
         )
 

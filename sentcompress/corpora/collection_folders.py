@@ -67,12 +67,14 @@ class _Found:
         grades: query id -> document id -> grade, for grades above zero of one split.
         queries: id -> text of the judged queries.
         rows: id -> row of the judged documents.
+        among_documents: ids of judged queries that are documents too.
     """
 
     grades: dict[str, dict[str, int]] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    among_documents: list[str] = field(default_factory=list)
 
 
 def collection_data_set(folder: Path, split: str | None) -> DataSet:
@@ -219,7 +221,11 @@ def _read(corpus: Path, queries: Path, qrels: Path, split: str | None) -> Collec
         {found.rows[document]: grade for document, grade in found.grades[query].items()} for query in found.queries
     )
     return Collection(
-        Corpus(ids, lambda: _texts(corpus)), tuple(found.queries.values()), tuple(grades), tuple(found.warnings)
+        Corpus(ids, lambda: _texts(corpus)),
+        tuple(found.queries.values()),
+        tuple(grades),
+        tuple(found.warnings),
+        among_documents=tuple(found.among_documents),
     )
 
 
@@ -262,6 +268,9 @@ def _read_ids(path: Path, qrels: Path, found: _Found) -> DocumentIds:
     for one, text in rows_of(path):
         if one in judged:
             found.rows[one] = len(ids)
+        # A document can have a title besides; ids alone can be equal by chance, if both are numbers.
+        if one in found.queries and found.queries[one] in text:
+            found.among_documents.append(one)
         ids.append(one)
         empty += not text
     repeated = ids.repeated()

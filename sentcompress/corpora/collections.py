@@ -123,6 +123,7 @@ class Collection:
         warnings: what was dropped, with counts.
         choice: how the corpus was chosen, for question pairs.
         languages: for each query; empty if the data set names none.
+        among_documents: ids of queries that are documents too, with the same id and text.
     """
 
     corpus: Corpus
@@ -131,6 +132,7 @@ class Collection:
     warnings: tuple[str, ...] = ()
     choice: CorpusChoice | None = None
     languages: tuple[str, ...] = ()
+    among_documents: tuple[str, ...] = ()
 
     @property
     def judged(self) -> int:
@@ -185,5 +187,8 @@ def pick_split(where: str, there: Sequence[str], requested: str | None) -> str:
         raise InputError(f"{where} has no split {requested!r}", did_you_mean(requested, there))
     preferred = next((name for name in PREFERRED if name in there), None)
     if preferred is None and len(there) != 1:
-        raise InputError(f"{where} has several splits", f"choose one with `split`: {listed(there)}")
+        raise InputError(
+            f"{where} has several splits, and none is called test or dev: {listed(there)}",
+            ("choose one with `split`", "name one of them test"),
+        )
     return preferred or there[0]

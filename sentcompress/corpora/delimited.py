@@ -75,17 +75,23 @@ def quoted_rows(
             yield last, row
 
 
-def headed_rows(path: Path, columns: Sequence[str], form: str, bad: BadRecords) -> Iterator[tuple[int, list[str]]]:
+def headed_rows(
+    path: Path, columns: Sequence[str], form: str, bad: BadRecords, *, only: bool = False
+) -> Iterator[tuple[int, list[str]]]:
     """Line number and the fields of `columns` of each line of a tab-separated file. Blank lines are skipped.
 
     The first line is a header if it has the name of the first column; then the columns can have any order, otherwise
     they have that of `columns`.
 
+    Args:
+        only: whether a file without a header may have no other columns, which could come before these.
+
     Raises:
-        InputError: what `open_lines` raises; a missing column. Lines with too few fields go through `bad`, with the
-            hint `form`.
+        InputError: what `open_lines` raises; a missing column. Lines with too few fields, or too many, go through
+            `bad`, with the hint `form`.
     """
     places: list[int] = []
+    most: int | None = None
     for number, line in open_lines(path, bad=bad):
         if not line.strip():
             continue
@@ -96,8 +102,13 @@ def headed_rows(path: Path, columns: Sequence[str], form: str, bad: BadRecords) 
                 places = find_columns(str(path), columns, names)
                 continue
             places = list(range(len(columns)))
+            most = len(columns) if only else None
         if len(fields) <= max(places):
-            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}", form)
+            bad.add(f"{path}, line {number}: {wrong_width(fields, max(places) + 1)}", form)
+            continue
+        if most is not None and any(map(str.strip, fields[most:])):
+            named = f"{form}; with other columns, the first line must name them"
+            bad.add(f"{path}, line {number}: {wrong_width(fields, len(columns))}", named)
             continue
         yield number, [fields[place] for place in places]
 
@@ -117,8 +128,8 @@ def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> lis
     return [list(header).index(column) for column in wanted]
 
 
-def too_few_columns(fields: Sequence[str], expected: int) -> str:
-    """What is wrong with a row that has fewer fields than expected."""
+def wrong_width(fields: Sequence[str], expected: int) -> str:
+    """What is wrong with a row that has another number of fields than expected."""
     return f"found {counted(len(fields), 'column')}, expected {expected}"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from sentcompress.commands.shared import LEAST_PASSAGES
 from sentcompress.corpora.byte_streams import format_extension
 from sentcompress.corpora.collection_folders import corpus_file, find_splits, queries_file, rows_of
-from sentcompress.corpora.collections import DEV
+from sentcompress.corpora.collections import DEV, stem
 from sentcompress.corpora.documents_artifact import CORPUS, KIND, LOG, QUERIES
 from sentcompress.corpora.text_files import open_lines
 from sentcompress.corpora.text_sample import sample_texts
@@ -158,14 +158,32 @@ def collection_source(folder: Path, split: str | None) -> SearchSource:
         split: which file of queries, if each split has its own; by default dev, else the only one or the first.
 
     Raises:
-        InputError: if it is not a folder, or has no corpus or no queries.
+        InputError: see `collection_files`.
+    """
+    corpus, queries = collection_files(folder, split)
+    return SearchSource(folder.resolve().name, file_inputs((corpus, queries)), corpus, queries)
+
+
+def collection_files(folder: Path, split: str | None) -> tuple[Path, Path]:
+    """The files with the documents and the queries of a collection; see `collection_source`.
+
+    Raises:
+        InputError: if it is not a folder, or has no corpus or no queries; or a split is named, but its queries have no
+            file of their own.
     """
     corpus = corpus_file(folder)
-    splits = [name for name in find_splits(folder) if name is not None]
-    if split is None:
-        split = next((name for name in (*DEV, *splits) if name in splits), None)
-    queries = queries_file(folder, split)
-    return SearchSource(folder.resolve().name, file_inputs((corpus, queries)), corpus, queries)
+    # Judgements may be missing.
+    splits = [name for name in find_splits(folder) if name is not None] or _splits_of_queries(folder)
+    queries = queries_file(folder, split or next((name for name in (*DEV, *splits) if name in splits), None))
+    if split is not None and stem(queries) == "queries":
+        raise InputError(f"{queries} has the queries of all splits, which judgements alone tell apart", "omit `split`")
+    return corpus, queries
+
+
+def _splits_of_queries(folder: Path) -> list[str]:
+    """The splits that have a file of queries of their own, `queries.<split>.tsv`."""
+    names = (stem(path) for path in sorted(folder.glob("queries.*")) if format_extension(path) == "tsv")
+    return [name.removeprefix("queries.") for name in names if name != "queries"]
 
 
 def query_kinds(kinds: Iterable[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:

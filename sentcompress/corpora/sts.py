@@ -216,7 +216,7 @@ def _our_part(name: str, subset: str, split: str, path: Path) -> StsPart:
 
 
 def _our_lines(path: Path, bad: BadRecords) -> Iterator[GradedLine]:
-    for number, (score, first, second) in headed_rows(path, COLUMNS, FORM, bad):
+    for number, (score, first, second) in headed_rows(path, COLUMNS, FORM, bad, only=True):
         yield GradedLine(path, number, score, first, second)
 
 

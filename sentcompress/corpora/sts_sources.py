@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, format_extension
-from sentcompress.corpora.delimited import find_columns, too_few_columns
+from sentcompress.corpora.delimited import find_columns, wrong_width
 from sentcompress.corpora.hub import HubInput, hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
@@ -154,9 +154,8 @@ def _year_lines(sentences: Path, gold: Path, bad: BadRecords) -> Iterator[Graded
         raise InputError(message, "each sentence pair needs one line with its score")
     for (number, fields), score in zip(pairs, scores, strict=True):
         if len(fields) < 2:
-            raise InputError(
-                f"{sentences}, line {number}: found 1 sentence, expected 2", "a line is sentence1<TAB>sentence2"
-            )
+            bad.add(f"{sentences}, line {number}: found 1 sentence, expected 2", "a line is sentence1<TAB>sentence2")
+            continue
         yield GradedLine(gold, number, score, fields[0], fields[1])
 
 
@@ -168,24 +167,25 @@ def _held_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _benchmark_lines(path: Path, bad: BadRecords) -> Iterator[GradedLine]:
-    for number, line in open_lines(path):
+    for number, line in open_lines(path, bad=bad):
         if line.strip():
-            yield _pick(path, number, line.split("\t"), _BENCHMARK_COLUMNS)
+            yield from _pick(path, number, line.split("\t"), _BENCHMARK_COLUMNS, bad)
 
 
 def _sick_lines(path: Path, bad: BadRecords) -> Iterator[GradedLine]:
     places: tuple[int, ...] = ()
-    for number, line in open_lines(path):
+    for number, line in open_lines(path, bad=bad):
         fields = line.split("\t")
         if not places:
             places = tuple(find_columns(str(path), _SICK_COLUMNS, [field.strip() for field in fields]))
         elif line.strip():
-            yield _pick(path, number, fields, places)
+            yield from _pick(path, number, fields, places, bad)
 
 
-def _pick(path: Path, number: int, fields: list[str], places: tuple[int, ...]) -> GradedLine:
+def _pick(path: Path, number: int, fields: list[str], places: tuple[int, ...], bad: BadRecords) -> Iterator[GradedLine]:
     if len(fields) <= max(places):
-        message = f"{path}, line {number}: {too_few_columns(fields, max(places) + 1)}"
-        raise InputError(message, "fix the line, or copy SentEval's file again")
+        message = f"{path}, line {number}: {wrong_width(fields, max(places) + 1)}"
+        bad.add(message, "fix the line, or copy SentEval's file again")
+        return
     score, first, second = (fields[place] for place in places)
-    return GradedLine(path, number, score, first, second)
+    yield GradedLine(path, number, score, first, second)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import COMPRESSED, open_bytes
-from sentcompress.corpora.delimited import headed_rows, too_few_columns
+from sentcompress.corpora.delimited import headed_rows, wrong_width
 from sentcompress.corpora.text_files import BadRecords, HeldText, open_lines
 from sentcompress.errors import InputError, UsageError, did_you_mean
 
@@ -257,7 +257,7 @@ def _mrpc_lines(path: Path, bad: BadRecords) -> Iterator[_Example]:
         if number == 1 or not line.strip():
             continue  # the header
         if len(fields) <= max(_MRPC_TEXTS):
-            bad.add(f"{path}, line {number}: {too_few_columns(fields, max(_MRPC_TEXTS) + 1)}", FORM)
+            bad.add(f"{path}, line {number}: {wrong_width(fields, max(_MRPC_TEXTS) + 1)}", FORM)
         else:
             yield _Example(path, number, fields[0], tuple(fields[place] for place in _MRPC_TEXTS))
 

@@ -17,7 +17,7 @@ from sentcompress.evaluation.metrics import NEAREST, NEIGHBOURS
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict
-from sentcompress.numeric import share
+from sentcompress.numeric import share, whole_share
 from sentcompress.store import Artifact
 
 # Smallest fraction of shared neighbours, level, and what to expect.
@@ -46,9 +46,9 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     ours, other, k = result["model"], result["compare"], result["neighbours"]["k"]
     shared, found = (select(scores, metric, role=MODEL)[0].value for metric in (NEIGHBOURS, NEAREST))
     text = (
-        f"{ours['label']} keeps {shared:.0f}% of the {k} nearest neighbours of {other['label']} "
-        f"among {result['sentences']:,} sentences, and finds its nearest one {found:.0f}% "
-        f"of the time. As a rule of thumb, for text like this:"
+        f"{ours['label']} keeps {whole_share(shared)} of the {k} nearest neighbours of {other['label']} "
+        f"among {result['sentences']:,} sentences, and finds its nearest one "
+        f"{whole_share(found)} of the time. As a rule of thumb, for text like this:"
     )
     return verdict(LEVELS, shared / 100, text, _cautions(result))
 

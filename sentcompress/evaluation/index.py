@@ -18,6 +18,8 @@ from sentcompress.extras import require
 from sentcompress.progress import Task
 
 Made = tuple[Any, tuple[Any, ...]]
+# FAISS holds a seed in 32 bits, with a sign.
+SEEDS = 2**31
 
 
 class Found(NamedTuple):
@@ -174,7 +176,7 @@ def _inverted(index: Any, plan: IndexPlan) -> Made:
 
 
 def _seed(clustering: Any, plan: IndexPlan) -> None:
-    clustering.seed = plan.seed
+    clustering.seed = plan.seed % SEEDS
     clustering.min_points_per_centroid = 1  # the plan checks this; FAISS would print to standard error
 
 

@@ -85,6 +85,11 @@ class Evaluation:
         return ", ".join(filter(None, (self.documents, self.facts["protocol"].get("runtime"))))
 
     @property
+    def told(self) -> str:
+        """The split, unless it is TEST, and `use`: what the name of a score leaves out; empty if there is nothing."""
+        return ", ".join(filter(None, (f"{self.split} split" if self.split != TEST else "", self.use)))
+
+    @property
     def data(self) -> frozenset[str]:
         """Digests of the data sets; equal for two evaluations on the same data."""
         return frozenset(digest for reference, digest in self.artifact.inputs.items() if is_data(reference))
@@ -157,7 +162,7 @@ def headline_of(artifact: Artifact) -> dict[str, float]:
     if chosen is None:
         return {}
     data = f"mean of the {evaluation.kind.what}s" if chosen.data == MEAN else chosen.data
-    where = ", ".join(filter(None, (data, chosen.part)))
+    where = ", ".join(filter(None, (data, chosen.part, evaluation.told)))
     return {f"{chosen.of.title} ({where})" if where else chosen.of.title: chosen.value}
 
 

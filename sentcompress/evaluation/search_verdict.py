@@ -8,7 +8,7 @@ from typing import Any
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.score import MODEL, Score, select
 from sentcompress.evaluation.verdict import Level, Verdict, verdict
-from sentcompress.numeric import between
+from sentcompress.numeric import between, whole_share
 
 _KEPT = "models of this level kept {} of the teacher's nDCG@10 on three judged collections"
 # Smallest search fidelity, level, and what to expect: rules of thumb, with what was measured in
@@ -30,6 +30,8 @@ LOG = "log"
 # Thresholds of the cautions.
 WORSE_KIND = 5.0
 FEW_QUERIES, FEW_PASSAGES = 200, 2000
+# Largest share of queries that are passages too.
+QUERIES_AMONG_PASSAGES = 0.05
 # With fewer clusters, a percentile interval is too narrow: about 0.91 of them cover the value with 12, 0.86 with 6.
 FEW_CLUSTERS = 20
 
@@ -43,8 +45,8 @@ def judge(result: Mapping[str, Any], scores: Sequence[Score]) -> Verdict:
     text = (
         f"The search fidelity of {result['model']['label']} to {result['compare']['label']} is {fidelity.value:.1f} "
         f"out of 100{interval}. Of the reference model's ten results for a query, {shared.value / 10:.1f} are among "
-        f"this model's ten on average; the reference model's first result is among them for {first.value:.0f}% of the "
-        "queries. As a rule of thumb:"
+        f"this model's ten on average; the reference model's first result is among them for "
+        f"{whole_share(first.value)} of the queries. As a rule of thumb:"
     )
     return verdict(LEVELS, fidelity.value, text, _cautions(result, select(of_model, SEARCH_FIDELITY)))
 
@@ -66,3 +68,8 @@ def _cautions(result: Mapping[str, Any], scores: Sequence[Score]) -> Iterator[st
         yield f"the queries come from only {result['protocol']['resampled']}: the interval is somewhat too narrow"
     if result["passages"] < FEW_PASSAGES:
         yield f"only {result['passages']:,} passages: among more passages, the models share fewer results"
+    if result["queries_among_passages"] > QUERIES_AMONG_PASSAGES * result["queries"]:
+        yield (
+            f"{result['queries_among_passages']:,} of the queries are also passages, which any model finds first: for "
+            "other queries, the models share fewer results"
+        )

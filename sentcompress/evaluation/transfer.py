@@ -28,6 +28,8 @@ SOLVER = "lbfgs"
 MAX_ITERATIONS = 1000
 # From 1e37 on, lbfgs makes no step in float32, and the classifier predicts a single class.
 LARGEST = 1e30
+# scikit-learn has fewer seeds than our options.
+SEEDS = 2**32
 TOO_LARGE = f"the model's vectors, or the products of two, are too large for a classifier (above {LARGEST:g})"
 
 
@@ -115,7 +117,7 @@ class Classifiers:
         rarest = int(np.bincount(examples.labels).min())
         if rarest < self._folds:
             raise UndefinedError(f"a class has {rarest} examples, but {self._folds} folds need at least {self._folds}")
-        folds = StratifiedKFold(self._folds, shuffle=True, random_state=self._seed)
+        folds = StratifiedKFold(self._folds, shuffle=True, random_state=self._seed % SEEDS)
         return [
             (Examples(examples.features[train], examples.labels[train]), test)
             for train, test in folds.split(examples.features, examples.labels)

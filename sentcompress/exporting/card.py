@@ -99,6 +99,7 @@ class Card:
                 "    dataset:",
                 f"      name: {_quoted(score.data)}",
                 f"      type: {_quoted(name_part(score.data) or 'unnamed')}",
+                *([f"      split: {_quoted(found.split)}"] if found.split != TEST else []),
                 "    metrics:",
                 f"    - type: {score.metric}",
                 f"      name: {_quoted(score.of.title)}",
@@ -140,7 +141,7 @@ class Card:
         yield BEFORE_EXPORT
         for found in self.measured:
             columns, rows = found.table()
-            yield f"{markdown(found.kind.title)}:"
+            yield f"{markdown(', '.join(filter(None, (found.kind.title, found.told))))}:"
             yield markdown_table(columns, rows)
             if isinstance(verdict := found.facts.get("verdict"), Mapping):
                 yield markdown(str(verdict.get("text")))

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from sentcompress.commands.spelling import work_words
 from sentcompress.encoding.batches import TokenizedWindow, WindowProgress, encode_distinct, prefetch, tokenized, windows
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource
@@ -18,9 +19,9 @@ from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import NamedModel
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line
 from sentcompress.progress import SILENT, Reporter, Task
-from sentcompress.store import file_digest
+from sentcompress.store import WorkDirectory, file_digest
 
 TORCH = "torch"
 # Runtime -> the graph that it runs, and its number format.
@@ -136,7 +137,7 @@ class GraphSource(EmbedderSource):
         return self.cached(self.graph.load(), key, reporter)
 
 
-def find_graph(model: NamedModel, runtime: str) -> Graph:
+def find_graph(work: WorkDirectory, model: NamedModel, runtime: str) -> Graph:
     """The graph of a model that `export` wrote.
 
     Raises:
@@ -147,13 +148,13 @@ def find_graph(model: NamedModel, runtime: str) -> Graph:
     if not graph.path.is_file():
         raise InputError(
             f"{model.label} has no graph for `runtime` {runtime}: {graph.path} is missing",
-            f"name an export of it as `model`, such as exports/{model.slug}; to make one, run: sentcompress export "
-            f"--model {shell_word(model.name)}",
+            f"name an export of it as `model`, such as exports/{model.slug}; to make one, run: "
+            + shell_line(["sentcompress", "export", "--model", model.name, *work_words(work.path)]),
         )
     return Graph(model, runtime, file_digest(graph.path))
 
 
-def in_runtime(source: EmbedderSource, runtime: str) -> EmbedderSource:
+def in_runtime(work: WorkDirectory, source: EmbedderSource, runtime: str) -> EmbedderSource:
     """The source itself for torch, otherwise the graph in its model's folder.
 
     Raises:
@@ -169,7 +170,7 @@ def in_runtime(source: EmbedderSource, runtime: str) -> EmbedderSource:
         source.digest,
         source.model,
         cache=source.cache,
-        graph=find_graph(source.model, runtime),
+        graph=find_graph(work, source.model, runtime),
     )
 
 

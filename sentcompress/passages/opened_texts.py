@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sentcompress.commands.encode import Params
+from sentcompress.commands.encode import NPY, Params
 from sentcompress.commands.shared import STDIN
 from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.document_files import find_document_files
@@ -36,7 +36,7 @@ def open_texts(params: Params, work: WorkDirectory, reporter: Reporter) -> Itera
 
 
 def _of_source(source: ByteSource, params: Params) -> IdentifiedTexts:
-    return identified_texts(source, _options(params), passages_of if params.passages else None, params.skip_bad)
+    return identified_texts(source, _options(params), passages_of if params.passages else None, _skipping(params))
 
 
 def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> IdentifiedTexts:
@@ -48,7 +48,12 @@ def _of_folder(params: Params, work: WorkDirectory, reporter: Reporter) -> Ident
         refuse_passages(folder, found)
     if unread := found.unread(folder):
         reporter.note(unread)
-    return texts_of_folder(folder, found, _options(params), passages_of if params.passages else None, params.skip_bad)
+    return texts_of_folder(folder, found, _options(params), passages_of if params.passages else None, _skipping(params))
+
+
+def _skipping(params: Params) -> bool | None:
+    """Whether lines that cannot be read are skipped; None if they cannot be, because the output has no ids."""
+    return params.skip_bad if params.output.suffix != NPY else None
 
 
 def _options(params: Params) -> ReadOptions:

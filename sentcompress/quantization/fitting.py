@@ -61,7 +61,7 @@ def fit_product(sample: Values, segments: int, seed: int) -> ProductCodes:
             width,
             centroids,
             niter=ITERATIONS,
-            seed=seed,
+            seed=seed % 2**31,  # FAISS holds it in 32 bits, with a sign
             min_points_per_centroid=1,  # checked above; FAISS would print to standard error
             max_points_per_centroid=MOST_POINTS_PER_CENTROID,
         )

@@ -49,7 +49,7 @@ def overridden(recipe: Recipe, given: Sequence[str], faults: list[str]) -> Recip
             hint = f"{did_you_mean(where, known)}; or a number: {numbers}"
             faults.append(f"--set {name}: the recipe has no stage {where!r}; {hint}")
         for place in chosen:
-            stages[place] = _with(stages[place], option, values)
+            stages[place] = with_option(stages[place], option, values)
     return replace(recipe, stages=tuple(stages))
 
 
@@ -59,7 +59,8 @@ def for_every_stage(given: Sequence[str]) -> dict[str, str]:
     return {name.partition(".")[2]: values[-1] for name, values in found.items() if name.startswith(f"{EVERY_STAGE}.")}
 
 
-def _with(stage: Stage, option: str, values: Sequence[str]) -> Stage:
+def with_option(stage: Stage, option: str, values: Sequence[str]) -> Stage:
+    """The stage with the user's value of an option, or of an option of its method, `set.NAME`."""
     option = option.replace("_", "-")
     head, dot, switch = option.partition(".")
     if head == SWITCHES and dot:

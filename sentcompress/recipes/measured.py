@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.commands.options import named_models
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.sts import OFFICIAL_PAIRS
-from sentcompress.corpora.transfer import TASKS
+from sentcompress.corpora.transfer import ALL, TASKS
 from sentcompress.evaluation.metrics import FIRST_RELEVANT, SPEARMAN
 from sentcompress.evaluation.results import TEST, Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, select
@@ -22,6 +22,8 @@ from sentcompress.store.request import EVALUATIONS
 ENTITIES = "entities"
 # The sets of which the papers print the mean, by the evaluation.
 SETS = {"sts": frozenset(OFFICIAL_PAIRS), "transfer": frozenset(TASKS)}
+# SentEval's folds of a transfer task.
+FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ def _other_protocol(row: Row, evaluation: Evaluation, role: str) -> str:
         return others
     if evaluation.name == "sts" and not row.split:
         return _other_pairs(row, evaluation, role)
+    if evaluation.name == "transfer":
+        return _other_examples(row, facts)
     for key, paper, had in (
         ("queries", row.queries, facts.get("judged_queries")),
         ("documents", row.documents, facts.get("documents")),
@@ -157,4 +161,17 @@ def _other_pairs(row: Row, evaluation: Evaluation, role: str) -> str:
         official = OFFICIAL_PAIRS.get(score.data)
         if row.figure.data in (MEAN, score.data) and official and score.count not in (None, official):
             return f"{score.data} has {score.count:,} pairs; the papers have {official:,}"
+    return ""
+
+
+def _other_examples(row: Row, facts: Mapping[str, Any]) -> str:
+    """How the folds or the examples of transfer tasks differ from the published ones."""
+    if (folds := facts["protocol"].get("folds", FOLDS)) != FOLDS:
+        return f"{folds} folds"
+    for task in facts.get("tasks", ()):
+        name = task["name"]
+        for split, count in task["examples"].items() if row.figure.data in (MEAN, name) else ():
+            if count != (official := TASKS[name][split]):
+                place = name if split == ALL else f"{name} {split}"
+                return f"{place} has {count:,} examples; the papers have {official:,}"
     return ""

@@ -23,6 +23,7 @@ from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.corpora.dev_collection import dev_collection
 from sentcompress.corpora.documents_artifact import names_documents
 from sentcompress.corpora.inputs import is_hub_data
+from sentcompress.corpora.search_texts import collection_files
 from sentcompress.corpora.sts import read_dev
 from sentcompress.corpora.sts_sources import hub_names
 from sentcompress.errors import InputError
@@ -114,7 +115,9 @@ def _faults(step: Step, known: Callable[[str, str], bool], hub: HubLookup) -> It
     if (dev := getattr(params, "dev", None)) is not None and not names_documents(str(dev)):
         checks.append(partial(dev_collection if dev.is_dir() else read_dev, dev))
     if (folder := getattr(params, "collection", None)) is not None and params.split:
-        checks.append(partial(collection_data_set, folder, params.split))
+        # Only this command needs no judgements.
+        look = collection_files if step.command == "eval-search" else collection_data_set
+        checks.append(partial(look, folder, params.split))
     for key, name in named_models(params):
         if name:
             revision = _revision(params) if key.field in REVISED else None

@@ -18,6 +18,7 @@ from sentcompress.recipes.inputs import (
     other_inputs,
     overridden,
     with_folders_opened,
+    with_option,
 )
 from sentcompress.recipes.placeholders import FromUser, filled, placeholders
 from sentcompress.recipes.references import Known, faults_of_references, faults_of_rows
@@ -130,13 +131,11 @@ def _with_settings_for_all(
     stages: list[Stage], settings: Sequence[str], known: Known, faults: list[str]
 ) -> list[Stage]:
     for option, text in for_every_stage(settings).items():
-        having = [stage.number for stage in stages if option in known.keys(stage.command)]
+        name = option.replace("_", "-").partition(".")[0]
+        having = [stage.number for stage in stages if name in known.keys(stage.command)]
         if not having:
             faults.append(f"--set all.{option}: no stage has that option")
-        stages = [
-            replace(stage, values={**stage.values, option: FromUser(text)}) if stage.number in having else stage
-            for stage in stages
-        ]
+        stages = [with_option(stage, option, [text]) if stage.number in having else stage for stage in stages]
     return stages
 
 

@@ -157,15 +157,15 @@ def _lines(evaluation: Evaluation) -> Iterator[VerdictLine]:
     theirs = {score.place: score for score in scores if score.role == COMPARE}
     for score in scores:
         if score.role == MODEL:
-            yield _line(score, theirs.get(score.place), evaluation.artifact.reference, evaluation.documents)
+            yield _line(score, theirs.get(score.place), evaluation.artifact.reference, evaluation.told)
 
 
-def _line(score: Score, other: Score | None, source: str, documents: str = "") -> VerdictLine:
+def _line(score: Score, other: Score | None, source: str, told: str = "") -> VerdictLine:
     metric = score.of
     shown = (metric.show(score.value), metric.show(other.value) if other else "", _in_words(score))
     found = ratio(score) if metric.gain else score.kept
     return VerdictLine(
-        metric=", ".join(filter(None, (score.title, documents))),
+        metric=", ".join(filter(None, (score.title, told))),
         student=score.value,
         teacher=other.value if other else None,
         ratio=found,

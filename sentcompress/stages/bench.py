@@ -7,11 +7,12 @@ from typing import Any
 
 from sentcompress.commands.bench import Params
 from sentcompress.commands.spelling import work_words
+from sentcompress.encoding.embedder_sources import warn_of_itself
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.metrics import METRICS
 from sentcompress.evaluation.results import write_result
 from sentcompress.evaluation.score import COMPARE, MODEL, Recorder
-from sentcompress.extras import check_installed
+from sentcompress.extras import check_installed, installing
 from sentcompress.measuring.contender import BATCH_TOKENS, Contender
 from sentcompress.measuring.lineup import FILES, FoundGraph, described, find_graphs, graphs_can_run, line_up
 from sentcompress.measuring.memory import measure_memory
@@ -45,8 +46,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     }
     if params.compare:
         models[COMPARE] = find_model(work, params.compare, trust_remote_code=params.trust_remote_code)
+    warn_of_itself(models[MODEL].label, same=models[MODEL] == models.get(COMPARE), reporter=reporter)
     graphs = {role: find_graphs(work, model) for role, model in models.items()}
-    runtimes = _runtimes(params, models[MODEL], graphs[MODEL], work)
+    runtimes = _runtimes(params, models[MODEL], graphs[MODEL], work, reporter)
     request = _request(params, workload, models, graphs, runtimes)
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
@@ -111,7 +113,9 @@ def _export_line(model: NamedModel, work: WorkDirectory) -> str:
     return shell_line(["sentcompress", "export", "--model", model.name, *work_words(work.path)])
 
 
-def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, FoundGraph], work: WorkDirectory) -> list[str]:
+def _runtimes(
+    params: Params, model: NamedModel, graphs: Mapping[str, FoundGraph], work: WorkDirectory, reporter: Reporter
+) -> list[str]:
     """The requested runtimes, or by default all that are available for the model."""
     wanted = [name for name in params.runtimes if name in FILES]
     if wanted:
@@ -121,7 +125,13 @@ def _runtimes(params: Params, model: NamedModel, graphs: Mapping[str, FoundGraph
             f"{model.label} has no ONNX graph for {missing[0]}",
             f"run: {_export_line(model, work)}, or remove {missing[0]}",
         )
-    return list(params.runtimes or [*TORCH_RUNTIMES, *(graphs if graphs_can_run() else ())])
+    if params.runtimes:
+        return list(params.runtimes)
+    if graphs and not graphs_can_run():
+        install = installing("onnxruntime")
+        reporter.note(f"{COMMAND}: without {' and '.join(graphs)}: onnxruntime is not installed (run: {install})")
+        return list(TORCH_RUNTIMES)
+    return [*TORCH_RUNTIMES, *graphs]
 
 
 def _request(

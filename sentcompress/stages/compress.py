@@ -16,6 +16,7 @@ from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
+from sentcompress.commands.spelling import work_words
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.planning import make_plan, plan_file_of
@@ -26,11 +27,12 @@ from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.inputs import check_columns
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
-from sentcompress.extras import installing, is_installed
+from sentcompress.extras import check_installed, installing, is_installed
 from sentcompress.models.catalog import find_model
-from sentcompress.plain_text import shell_word
+from sentcompress.plain_text import shell_line
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes
+from sentcompress.recipes.needs import ONNX
 from sentcompress.store import Artifact, WorkDirectory
 from sentcompress.store.atomic import beside, make_folder, written
 from sentcompress.store.locking import PATIENCE_SECONDS, locked_when_free
@@ -98,6 +100,8 @@ class _Compression:
         outcome = self._run_plan(
             plan, Overview(self._reporter, ends), dry_run=dry_run, late=lambda step: pace.options(step.number)
         )
+        for need in outcome.needs:  # of a dry run; otherwise they are an error
+            self._reporter.warn(f"the plan cannot be run yet: {need}")
         result = Result(self._name, self._path, pace.plan.told, time.monotonic() - self._started)
         return result if dry_run else self._with_verdict(result, outcome)
 
@@ -190,9 +194,12 @@ class _Compression:
 
         Raises:
             UsageError: if that has results, and is not to be replaced.
-            InputError: if a named column is missing from the documents.
+            InputError: if a named column is missing from the documents, or a package that every plan needs.
         """
         params = self._params
+        check_installed(*ONNX)
+        if params.judged:
+            check_installed("faiss")
         # First: a misspelt column is neither another request nor worth replacing a plan for.
         reading = ReadOptions(columns=params.column, id_column=params.id_column)
         check_columns(params.inputs, reading, self._work, skip_bad=params.skip_bad)
@@ -261,7 +268,8 @@ class _Compression:
             return find_command(params.command).load().run(params, work, reporter, late)
         except SentcompressError as error:
             # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
-            hint = error.hint and error.hint.replace("--set", f"sentcompress run {shell_word(self._path)} --set")
+            line = shell_line(["sentcompress", "run", self._path, *work_words(self._work.path)])
+            hint = error.hint and error.hint.replace("--set", f"{line} --set")
             raise error.reworded(error.message, hint) from None
 
     def _run_stage(self, stage: Mapping[str, Any]) -> Any:

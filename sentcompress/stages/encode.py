@@ -90,7 +90,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         raise InputError(f"{params.output} is a file", "name a folder, or a file with the suffix .npy or .parquet")
     check_place(params.output)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    graph = None if params.runtime == TORCH else find_graph(model, params.runtime)
+    graph = None if params.runtime == TORCH else find_graph(work, model, params.runtime)
     quantizer = None
     if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)

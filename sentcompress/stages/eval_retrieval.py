@@ -33,6 +33,7 @@ from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
 from sentcompress.progress import LOGGED, Reporter, Task
+from sentcompress.quantities import counted
 from sentcompress.store import (
     MANIFEST,
     SCAFFOLD,
@@ -70,6 +71,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         collection = data.read()
         for warning in collection.warnings:
             reporter.warn(warning)
+        _warn_of_queries_among_documents(collection, reporter)
         depth = _depth(params, data, len(collection.corpus), reporter)
         return write_result(build, RetrievalEvaluation(params, data, collection, depth, build, reporter).facts(roles))
 
@@ -93,9 +95,9 @@ def _roles(params: Params, work: WorkDirectory) -> dict[str, Sides]:
     sides = sides_of(work, documents, queries)
     # Another model of an asymmetric search keeps to torch.
     if params.document_model is None:
-        sides = replace(sides, documents=in_runtime(sides.documents, params.runtime))
+        sides = replace(sides, documents=in_runtime(work, sides.documents, params.runtime))
     if params.query_model is None:
-        sides = replace(sides, queries=in_runtime(sides.queries, params.runtime))
+        sides = replace(sides, queries=in_runtime(work, sides.queries, params.runtime))
     roles = {MODEL: sides}
     if params.compare is not None:
         compare = find(params.compare)
@@ -133,6 +135,15 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
     if COMPARE in roles:
         typed["compare"] = typed_name(params.compare, roles[COMPARE].queries)
     return Request.of(params, params.name or f"{name}-{roles[MODEL].slug}{suffix}", inputs, resolved, **typed)
+
+
+def _warn_of_queries_among_documents(collection: Collection, reporter: Reporter) -> None:
+    if found := collection.among_documents:
+        number = counted(len(found), "query is a document", "queries are documents")
+        reporter.warn(
+            f"{number} too, with the same id and text, for example {found[0]!r}; such documents stay among the "
+            "results, as in trec_eval. BEIR's own code drops them, so published scores are not comparable"
+        )
 
 
 def _depth(params: Params, data: DataSet, documents: int, reporter: Reporter) -> int:
@@ -186,6 +197,7 @@ class RetrievalEvaluation:
             **({"corpus": self.collection.choice.as_dict()} if self.collection.choice else {}),
             "queries": len(self.collection.queries),
             "judged_queries": self.collection.judged,
+            "queries_among_documents": len(self.collection.among_documents),
             **described,
             **measured,
             "scores": recorder.as_dicts(),

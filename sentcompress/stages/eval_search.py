@@ -56,7 +56,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     own, compare = models[MODEL], models[COMPARE]
     model = sides_of(work, compare if params.keep_index else own, own)
     quantizer = _quantizer(work, model.queries) if params.stored else None
-    queries = in_runtime(model.queries, params.runtime)
+    queries = in_runtime(work, model.queries, params.runtime)
     model = replace(model, queries=queries, documents=model.documents if params.keep_index else queries)
     itself = model == Sides(compare, compare) and quantizer is None
     warn_of_itself(model.label, same=itself, reporter=reporter)
@@ -120,6 +120,7 @@ def _evaluate(
         **described,
         "queries": len(texts.queries),
         "passages": len(texts.passages),
+        "queries_among_passages": len({*texts.queries} & {*texts.passages}),
         "clusters": texts.clusters,
         "keep_index": params.keep_index,
         "scores": recorder.as_dicts(),

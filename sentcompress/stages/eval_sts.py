@@ -37,7 +37,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sets = read_sts(params.sts, params.split, BadRecords(skip=params.skip_bad))
     _warn_of_sets(sets, reporter)
     models = find_compared(work, params)
-    models[MODEL] = in_runtime(models[MODEL], params.runtime)
+    models[MODEL] = in_runtime(work, models[MODEL], params.runtime)
     warn_of_itself(models[MODEL].label, same=models[MODEL] == models.get(COMPARE), reporter=reporter)
     request = _request(params, sets, models)
     with work.build(request, force=params.force, reporter=reporter) as build:

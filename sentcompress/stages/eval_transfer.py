@@ -74,7 +74,7 @@ def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
         for name, split in task.splits.items():
             place = task.name if name == ALL else f"{task.name} {name}"
             if split.empty:
-                reporter.warn(f"{place}: dropped {split.empty} examples without text")
+                reporter.warn(f"{place}: dropped {counted(split.empty, 'example')} without text")
             if split.bad:
                 reporter.warn(f"{place}: skipped {counted(split.bad, 'unreadable line')}")
             if len(split) != (official := TASKS[task.name][name]):

@@ -162,7 +162,9 @@ def _request(params: Params, inputs: _Inputs) -> Request:
     model, documents_by = inputs.model, inputs.documents_by
     used = [*filter(None, (inputs.sentences, inputs.quantizer)), *inputs.measured]
     digests = {model.reference: model.digest} | {artifact.reference: artifact.digest for artifact in used}
-    files = [path for found in inputs.sets for subset in found.subsets for path in subset.files]
+    subsets = [subset for found in inputs.sets for subset in found.subsets]
+    digests |= dict(subset.hub for subset in subsets if subset.hub)
+    files = [path for subset in subsets for path in subset.files]
     digests |= file_inputs([*files, *([params.notes] if params.notes is not None else [])])
     digests |= inputs.calibration.inputs if inputs.calibration else {}
     digests |= {documents_by.reference: documents_by.digest} if documents_by else {}
@@ -357,7 +359,8 @@ def _score(found: StsSet, formats: Mapping[str, Format], readers: Mapping[str, R
     texts = sorted({text for subset in found.subsets for text in (*subset.first, *subset.second)})
     texts.sort(key=len)  # batches of similar length, always the same ones
     rows = {text: row for row, text in enumerate(texts)}
-    scores: dict[str, Any] = {"set": found.name, "pairs": len(found)}
+    name = found.name if found.split == "test" else f"{found.name}, {found.split} split"
+    scores: dict[str, Any] = {"set": name, "pairs": len(found)}
     beside = [name for name in formats if name != FOLDER]
     ways = {name: readers[name].vectors(texts) for name in beside}
     ways |= {f"{name}_single": readers[name].vectors(texts, 1) for name in beside if not formats[name].exact}

@@ -13,7 +13,7 @@ from sentcompress.errors import InputError, MissingArtifactError, did_you_mean
 from sentcompress.evaluation.registry import command_for
 from sentcompress.evaluation.score import COMPARE, MODEL
 from sentcompress.extras import check_installed
-from sentcompress.models.names import meaning_in
+from sentcompress.models.names import is_of_work, meaning_in
 from sentcompress.models.sources import MODEL_FOLDER
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter
@@ -50,6 +50,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
             f"there is no evaluation of the current {chosen}",
             f"run: {command_for('fidelity', name, work.path)}",
         )
+    if chosen not in evidence.left_out and (made := work.at(chosen)) and (damage := made.damage()):
+        reporter.warn(f"{chosen} is damaged: {damage}")
     if any(line.teacher is None for line in lines):
         reporter.note("to compare with the teacher, run the evaluations with --compare teacher")
     report = compose(evidence, datetime.now(UTC), chosen)
@@ -176,16 +178,17 @@ def _as_dict(section: str, table: Table) -> dict[str, Any]:
 
 def _paths(work: WorkDirectory, reference: str) -> dict[str, str]:
     """The paths of the model and of its exports."""
-    kind, _, name = reference.partition("/")
-    if kind == "exports":
-        return {"export": str(work.get(kind, name).path)}
-    if kind != "students":
+    if not is_of_work(reference):
         folder = Path(reference.removeprefix(MODEL_FILES))
         return {"model": str(folder)} if folder.is_dir() else {}
-    student = work.get(kind, name)
-    paths = {"student": str(student.path / MODEL_FOLDER)}
-    for export in (work.get("exports", one) for one in work.names("exports")):
-        if export.inputs.get(student.reference) == student.digest:
+    made = work.at(reference)
+    assert made is not None  # otherwise its evaluations would be left out
+    if reference.startswith("exports/"):
+        return {"export": str(made.path)}
+    paths = {"student": str(made.path / MODEL_FOLDER)}
+    # The newest last; damaged ones are left out.
+    for export in reversed([*work.newest("exports")]):
+        if export.inputs.get(made.reference) == made.digest:
             paths["export"] = str(export.path)
             paths |= {path.stem: str(path) for path in sorted(export.path.rglob("*.onnx"))}
     return paths

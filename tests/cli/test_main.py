@@ -184,7 +184,7 @@ UNFORESEEN: list[tuple[Exception, str]] = [
         "error: the disk failed to read or write: Input/output error (os error 5)\nhelp:  check the disk",
     ),
     (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  fix the cause"),
-    (MemoryError(), "error: out of memory: MemoryError\nhelp:  use a smaller --batch-size"),
+    (MemoryError(), "error: out of memory: MemoryError\nhelp:  free some memory, or use a machine with more\n"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
     (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a bug in sentcompress"),
     (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a bug in sentcompress"),
@@ -208,6 +208,16 @@ def test_unforeseen_errors_are_1_and_told_in_two_lines(
     assert (code, out) == (1, "")
     assert err.startswith(lines)
     assert len(err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("distill", ("--batch-size", "--batch-tokens")), ("encode", ("--batch-tokens",)), ("eval-sts", ())],
+)
+def test_who_runs_out_of_memory_is_told_an_option_that_the_command_has(command: str, options: tuple[str, ...]) -> None:
+    smaller = "".join(f"use a smaller {option}, or " for option in options)
+    hint = command_line._unforeseen(MemoryError(), [command]).hint
+    assert hint == f"{smaller}free some memory, or use a machine with more"
 
 
 @pytest.mark.parametrize(

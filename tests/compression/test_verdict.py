@@ -33,6 +33,8 @@ def test_the_results_in_words() -> None:
         "Of the teacher's ten results for a query, 7.3 are among the model's ten on average; the teacher's first "
         "result is among them for 99% of the queries."
     )
+    assert "for 99% of the queries" in dataclasses.replace(ACHIEVED, first_found=99.9).results
+    assert "for 100% of the queries" in dataclasses.replace(ACHIEVED, first_found=100.0).results
 
 
 def test_what_a_search_fidelity_means_is_told_unless_judged_queries_tell_it(tmp_path: Path) -> None:
@@ -62,6 +64,8 @@ def test_the_judged_share_tells_that_its_vectors_are_not_stored() -> None:
 def test_a_model_that_is_larger_than_allowed_is_told() -> None:
     assert ACHIEVED.larger_than(9_490_000) == ""
     assert ACHIEVED.larger_than(9_400_000).startswith("the model is 9.49 MB, more than the 9.4 MB allowed: ")
+    told = "the model is 9,490,000 bytes, more than the 9,487,000 allowed: "
+    assert ACHIEVED.larger_than(9_487_000).startswith(told), "both would be rounded to 9.49 MB"
 
 
 def test_the_figures_are_those_of_the_last_stages(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_layouts(tmp_path: Path, files: dict[str, str], split: str | None) -> No
     assert [collection.corpus.ids[row] for row in range(3)] == [b"d1", b"d2", b"d3"]
     assert collection.queries == ("sleep", "run")
     assert collection.grades == ({0: 2, 1: 1}, {1: 1})
-    assert collection.warnings == ()
+    assert collection.warnings == collection.among_documents == ()
 
 
 def test_a_split_is_chosen_by_name_or_by_column(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_split_is_chosen_by_name_or_by_column(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no splits"):
         collection_data_set(write(tmp_path / "plain", BEIR | {"qrels.tsv": QRELS}), "dev")
     several = BEIR | {"qrels/one.tsv": QRELS, "qrels/two.tsv": QRELS}
-    with pytest.raises(InputError, match="several splits") as caught:
+    with pytest.raises(InputError, match="several splits, and none is called test or dev: one, two") as caught:
         collection_data_set(write(tmp_path / "several", several), None)
-    assert "one, two" in (caught.value.hint or "")
+    assert caught.value.alternatives == ("choose one with `split`", "name one of them test"), "compress has no `split`"
 
 
 def test_dev_of_ms_marco_is_dev_small_and_full_dev_has_its_own_name(tmp_path: Path) -> None:
@@ -111,6 +111,19 @@ def test_unknown_documents_count_as_not_found_and_unknown_queries_are_dropped(tm
         "dropped 1 judged query missing from queries.jsonl",
         "2 relevant documents missing from corpus.jsonl, for example 'gone'; counted as not found",
     ]
+
+
+def test_queries_that_are_documents_too_are_found_by_id_and_text(tmp_path: Path) -> None:
+    queries = [
+        {"_id": "d1", "text": "They sleep."},
+        {"_id": "d2", "text": "run by chance"},
+        {"_id": "q3", "text": "run"},
+    ]
+    judged = "d1\td2\t1\nd2\td1\t1\nq3\td2\t1\n"
+    files = {"corpus.jsonl": lines(DOCUMENTS), "queries.jsonl": lines(queries), "qrels.tsv": judged}
+    collection = collection_data_set(write(tmp_path, files), None).read()
+    assert collection.among_documents == ("d1",)
+    assert collection.warnings == ()
 
 
 def test_empty_texts_are_counted(tmp_path: Path) -> None:

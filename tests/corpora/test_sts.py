@@ -50,6 +50,8 @@ def test_blank_scores_and_empty_sides_are_dropped_and_counted(tmp_path: Path) ->
         (LINES + "high\te\tf\n", r"x.tsv, line 3: the score 'high' is not a number"),
         (LINES + "nan\te\tf\n", r"line 3: the score 'nan' is not a number"),
         (LINES + "2\te\n", r"line 3: found 2 columns, expected 3"),
+        # Numbers of lines would be taken as scores.
+        ("1\ta\tb\t5\n2\tc\td\t1.5\n", r"line 1: found 4 columns, expected 3"),
         ("score\tsentence1\tother\n2\te\tf\n", r"no column 'sentence2'"),
         ("score\tsentence1\tsentence2\n", r"holds no graded pair"),
         ("", r"is empty"),
@@ -58,6 +60,15 @@ def test_blank_scores_and_empty_sides_are_dropped_and_counted(tmp_path: Path) ->
 def test_broken_files_name_file_and_line(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_sts_file(write(tmp_path / "x.tsv", content))
+
+
+def test_a_header_names_other_columns(tmp_path: Path) -> None:
+    rows = "1\ta\tb\t5\n2\tc\td\t1.5\n"
+    with pytest.raises(InputError) as told:
+        read_sts_file(write(tmp_path / "x.tsv", rows))
+    assert "with other columns, the first line must name them" in str(told.value.hint)
+    assert read_sts_file(write(tmp_path / "x.tsv", f"id\tsentence1\tsentence2\tscore\n{rows}")).scores == (5.0, 1.5)
+    assert read_sts_file(write(tmp_path / "x.tsv", "5\ta\tb\t\n1.5\tc\td\t \n")).scores == (5.0, 1.5)
 
 
 def test_folder_of_sub_folders_makes_sets_of_subsets(tmp_path: Path) -> None:
@@ -140,6 +151,23 @@ def test_gold_scores_of_senteval_that_do_not_fit(senteval: Path) -> None:
     gold.unlink()
     with pytest.raises(InputError, match="has no gold scores"):
         read_sts([senteval])
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "content"),
+    [
+        ("STS12", "STS/STS12-en-test/STS.input.surprise.OnWN.txt", b"a\tb\nc\ne\tf\n"),
+        ("STS-B", "STS/STSBenchmark/sts-test.csv", b"main\tMSR\t2012\t1\t5.000\ta\tb\nmain\tMSR\n"),
+        ("SICK-R", "SICK/SICK_test_annotated.txt", b"relatedness_score\tsentence_A\tsentence_B\n1\ta\tb\n2\t\xe4\tc\n"),
+    ],
+)
+def test_bad_lines_of_senteval_are_skipped_on_request(senteval: Path, broken: str, name: str, content: bytes) -> None:
+    (senteval / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"line [23]: ") as told:
+        read_sts([senteval], bad=BadRecords(skip=False))
+    assert "with `skip_bad`" in str(told.value.hint)
+    sets = read_sts([senteval], bad=BadRecords(skip=True))
+    assert {found.name for found in sets if sum(subset.bad for subset in found.subsets) == 1} == {broken}
 
 
 def test_missing_and_repeated_sets(tmp_path: Path) -> None:

@@ -40,6 +40,14 @@ def test_every_kind_that_is_planned_can_be_built() -> None:
     assert tuple(BUILDERS) == KINDS
 
 
+@pytest.mark.parametrize("kind", ["ivf", "ivfpq", "pq"])
+def test_any_seed_can_be_given(vectors: np.ndarray, kind: str) -> None:
+    exact = brute_force(vectors, vectors[:50], 5)
+    for seed in (2**31, 2**63 - 1):
+        index = built(kind, vectors, IndexOptions(nlist=4, seed=seed))
+        assert overlap(index.search(vectors[:50], 5).documents, exact) > 0.3
+
+
 @pytest.mark.parametrize("kind", ["flat", "fp16"])
 def test_flat_equals_brute_force(vectors: np.ndarray, kind: str) -> None:
     documents, queries = vectors[:1900], vectors[1900:]

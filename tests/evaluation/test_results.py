@@ -58,6 +58,8 @@ def test_one_value_says_most_of_an_evaluation(work: WorkDirectory) -> None:
     student = works.student(work, "small")
     assert headline_of(works.sts(work, student)) == {"Spearman x 100 (mean of the sets)": 80.5}
     assert headline_of(works.retrieval(work, student)) == {"nDCG@10 x 100 (scifact dev, exact search)": 57.0}
+    as_graph = works.retrieval(work, student, "onnx-int8")
+    assert headline_of(as_graph) == {"nDCG@10 x 100 (scifact dev, exact search, onnx-int8)": 57.0}
     assert headline_of(works.make(work, "evaluations", "odd", "eval-sts", {"evaluation": "sts"})) == {}
 
 

@@ -56,6 +56,11 @@ def test_nested_folds_equal_a_plain_loop() -> None:
     assert found.unfinished == 0
 
 
+def test_any_seed_can_be_given() -> None:
+    found = [Classifiers(folds=2, seed=seed).nested(examples(40, seed=0)) for seed in (7, 2**32 + 7)]
+    np.testing.assert_array_equal(*(one.predicted for one in found))
+
+
 def test_a_test_split_and_folds_of_the_training_split() -> None:
     train, test = examples(150, seed=1, classes=3), examples(60, seed=2, classes=3)
     fits = []

@@ -194,6 +194,20 @@ def test_scores_that_chose_the_model_are_marked(
     assert f"Protocol: {document['protocol']['statement']}." in text
 
 
+def test_a_score_of_another_split_says_so(tmp_path: Path, tiny_model: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    work = WorkDirectory(tmp_path / "work")
+    student = report_works.student(work, "small")
+    facts = report_works.sts(work, student).facts
+    dev = {**facts, "protocol": {**facts["protocol"], "split": "dev"}}
+    measured = [*work.newest("evaluations"), report_works.make(work, "evaluations", "sts-dev", "eval-sts", dev)]
+    text = _card(tiny_model, [student], measured)
+    results = yaml.safe_load(text[4:].split("\n---\n")[0])["model-index"][0]["results"]
+    sets = [(one["dataset"]["name"], one["dataset"].get("split")) for one in results]
+    assert sets == [("STS-B", None), ("STS13", None), ("STS-B", "dev"), ("STS13", "dev")]
+    assert text.replace("\\", "").count("Sentence similarity (STS), dev split:") == 1
+
+
 def test_a_score_that_a_selection_was_made_by_is_marked(tmp_path: Path, tiny_model: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     student = report_works.make(work, "students", "s", "distill", {"method": "m", "teacher": "t"})

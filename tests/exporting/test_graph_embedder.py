@@ -46,7 +46,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> WorkDire
 
 
 def graph_vectors(work: WorkDirectory, runtime: str, texts: list[str]) -> np.ndarray:
-    return find_graph(find_model(work, "exports/small"), runtime).load().encode(texts)
+    return find_graph(work, find_model(work, "exports/small"), runtime).load().encode(texts)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -55,7 +55,7 @@ def test_vectors_come_in_the_given_order_and_from_the_cache(
 ) -> None:
     plain = find_embedder(work, "exports/small")
     expected = plain.open(device="cpu").encode(TEXTS)
-    source = in_runtime(plain, runtime)
+    source = in_runtime(work, plain, runtime)
     mixed = [TEXTS[3], "", TEXTS[0], TEXTS[3], *TEXTS]
     found = source.open().encode(mixed)
     assert found.shape == (len(mixed), 32)
@@ -94,12 +94,12 @@ def test_an_error_in_one_of_the_batches_names_the_graph(work: WorkDirectory) -> 
 
 def test_another_graph_in_the_folder_is_another_input(work: WorkDirectory, tmp_path: Path) -> None:
     folder = shutil.copytree(work.get("exports", "small").path, tmp_path / "moved")
-    sources = [in_runtime(find_embedder(work, str(folder)), runtime) for runtime in RUNTIMES]
+    sources = [in_runtime(work, find_embedder(work, str(folder)), runtime) for runtime in RUNTIMES]
     assert sources[0].digest == sources[1].digest
     one, other = (dict(source.inputs) for source in sources)
     assert one != other
     assert [name.endswith(".onnx") for name in one] == [False, True]
-    own = in_runtime(find_embedder(work, "exports/small"), "onnx")
+    own = in_runtime(work, find_embedder(work, "exports/small"), "onnx")
     assert list(own.inputs) == ["exports/small"]
     assert own.described["runtime"] == "onnx"
     assert own.described["graph_bytes"] == (folder / GRAPHS["onnx"][0]).stat().st_size
@@ -109,19 +109,19 @@ def test_what_has_no_graph_is_refused(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InputError, match="tiny-model has no graph for `runtime` onnx-int8") as raised:
-        in_runtime(find_embedder(work, str(tiny_model)), "onnx-int8")
+        in_runtime(work, find_embedder(work, str(tiny_model)), "onnx-int8")
     hint = str(raised.value.hint)
     assert "`model`, such as exports/tiny-model; " in hint
-    assert hint.endswith(f"sentcompress export --model {tiny_model}")
+    assert hint.endswith(f"sentcompress export --model {tiny_model} --work {work.path}")
     np.save(tmp_path / "v.npy", np.eye(2, dtype=np.float32))
     (tmp_path / "v.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match="file of vectors, which has no graph"):
-        in_runtime(find_embedder(work, str(tmp_path / "v.npy")), "onnx")
+        in_runtime(work, find_embedder(work, str(tmp_path / "v.npy")), "onnx")
     with pytest.raises(UsageError, match="`runtime` tensorrt"):
         eval_search.run(eval_search.Params(runtime="tensorrt"), work)
     monkeypatch.setattr("sentcompress.extras.is_installed", lambda package: package != "onnxruntime")
     with pytest.raises(InputError, match="onnxruntime is not installed") as raised:
-        in_runtime(find_embedder(work, "exports/small"), "onnx")
+        in_runtime(work, find_embedder(work, "exports/small"), "onnx")
     assert raised.value.hint == f"run: {installing('onnxruntime')}"
 
 

@@ -118,6 +118,12 @@ def test_a_product_code_names_the_nearest_centroid() -> None:
         np.testing.assert_allclose(chosen, distances.min(axis=1), atol=1e-6)
 
 
+def test_any_seed_can_be_given() -> None:
+    codecs = [FITS["pq"](made(), 8, seed) for seed in (7, 2**31 + 7)]
+    assert all(isinstance(codec, ProductCodes) for codec in codecs)
+    np.testing.assert_array_equal(*(codec.codebooks for codec in codecs if isinstance(codec, ProductCodes)))
+
+
 def test_segments_share_the_variance() -> None:
     variances = 0.8 ** np.arange(24.0)
     order = balanced_order(variances, 4)

@@ -153,6 +153,21 @@ def test_transfer_tasks() -> None:
     assert only(row, done(tasks, scores[0])).why == "not all 7 sets were scored"
 
 
+def test_other_folds_or_examples_of_a_transfer_task_are_not_compared() -> None:
+    tasks = {"command": "eval-transfer", "tasks": "folder", "model": "small"}
+    scores = [*(score(name, ACCURACY, 80.0) for name in TASKS), score(MEAN, ACCURACY, 85.0)]
+    examples = [{"name": name, "examples": dict(splits)} for name, splits in TASKS.items()]
+    rows = [Row(of="small", metric=metric, score=80.0) for metric in ("transfer mean", "TREC", "MR")]
+    assert [only(row, done(tasks, *scores, tasks=examples)).why for row in rows] == ["", "", ""]
+    fewer = [
+        {**one, "examples": {**one["examples"], "test": 400}} if one["name"] == "TREC" else one for one in examples
+    ]
+    told = "TREC test has 400 examples; the papers have 500"
+    assert [only(row, done(tasks, *scores, tasks=fewer)).why for row in rows] == [told, told, ""]
+    quick = done(tasks, *scores, tasks=examples, protocol={"folds": 2})
+    assert [only(row, quick).why for row in rows] == ["2 folds"] * 3
+
+
 def test_a_row_of_another_split_is_compared_with_that_split() -> None:
     dev = done(STS, score("STS-B", SPEARMAN, 88.0, count=1500), protocol={"split": "dev", "aggregate": "all"})
     found = only(Row(of="small", metric="STS-B", split="dev", score=87.0), sts(), dev)

@@ -211,16 +211,24 @@ def test_dev_files_and_collections_are_looked_at_before_anything_runs(tmp_path: 
     (folder / "qrels").mkdir(parents=True)
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
         (folder / name).touch()
+    unjudged = tmp_path / "unjudged"
+    unjudged.mkdir()
+    for name in ("collection.tsv", "queries.dev.tsv"):
+        (unjudged / name).touch()
     (tmp_path / "model").mkdir()
     wanting = plan(
         Stage(1, "finetune", {"model": str(tmp_path / "model"), "sentences": "a", "dev": str(graded), "name": "b"}),
         Stage(2, "finetune", {"model": "b", "sentences": "a", "dev": str(folder), "name": "c"}),
         Stage(3, "mine-negatives", {"collection": str(folder), "split": "train", "model": "c", "name": "d"}),
         Stage(4, "eval-retrieval", {"collection": str(folder), "split": "test", "model": "c"}),
+        Stage(5, "eval-search", {"collection": str(folder), "split": "dev", "model": "c", "compare": "b"}),
+        Stage(6, "eval-search", {"collection": str(unjudged), "split": "dev", "model": "c", "compare": "b"}),
     )
     told = [str(need) for need in missing(wanting, lambda *_: True, numbers(wanting))]
     assert [line.split("; ")[0] for line in told] == [
         f"stage 1 (finetune): {graded}: all pairs have the same score",
         f"stage 2 (finetune): {folder} has no dev split to select checkpoints on, only test",
         f"stage 3 (mine-negatives): {folder} has no split 'train'",
+        f"stage 5 (eval-search): {folder / 'queries.jsonl'} has the queries of all splits, which judgements alone tell "
+        "apart",
     ]

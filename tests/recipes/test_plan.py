@@ -57,6 +57,14 @@ def test_a_plan_has_params_and_words(tmp_path: Path) -> None:
     assert found.steps[1].params.dtype == "float32"
 
 
+def test_a_setting_for_all_stages_is_spelled_like_one_for_a_stage() -> None:
+    stages = {"command": "distill", "method": "mse", "set": {"normalise": True}}, {"command": "fit-pca"}
+    found, faults = plan(*stages, asked=Asked((), ["all.batch_size=7", "all.set.head=none"]))
+    assert not faults
+    assert found.steps[0].params.batch_size == 7
+    assert found.steps[0].params.options == ("normalise=true", "head=none")
+
+
 def test_names_that_no_result_can_have_are_told() -> None:
     _, faults = plan({"command": "distill", "name": "../r"}, {"command": "finetune"}, asked=Asked((), ["2.name= "]))
     assert faults == [

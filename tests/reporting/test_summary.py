@@ -21,7 +21,7 @@ from sentcompress.reporting.evidence import gather
 from sentcompress.reporting.score_section import missing, score_tables
 from sentcompress.reporting.sections import overview, retrieval, sts
 from sentcompress.reporting.sections.training import loss_of
-from sentcompress.reporting.summary import common, mean_over, summaries
+from sentcompress.reporting.summary import common, lines_of, mean_over, summaries
 from sentcompress.store import WorkDirectory
 
 WEIGHTS = "model/model.safetensors"
@@ -70,6 +70,23 @@ def test_what_another_model_encoded_or_a_quantizer_stored_is_apart_and_no_figure
     ways = ("", ", documents by big", ", stored as int4")
     assert {f"search fidelity x 100{way}" for way in ways} <= titles
     assert any("92.0% (docs, documents by big)" in line for line in overview.verdict(evidence, small.reference))
+
+
+def test_scores_of_another_split_or_runtime_say_so(tmp_path: Path) -> None:
+    """Their names are those of the test split: STS-B has a dev split too."""
+    work = WorkDirectory(tmp_path / "work")
+    small = works.student(work, "small")
+    facts = works.sts(work, small).facts
+    protocol = {**facts["protocol"], "split": "dev", "runtime": "onnx-int8"}
+    works.make(work, "evaluations", "sts-small-dev", "eval-sts", {**facts, "protocol": protocol})
+    evidence = gather(work)
+    lines = [line.metric for line in lines_of(evidence, small.reference) if line.metric.startswith("STS-B")]
+    assert lines == ["STS-B, Spearman x 100", "STS-B, Spearman x 100, dev split, onnx-int8"]
+    kept = overview.verdict(evidence, small.reference)[1]
+    assert "99.4% (mean of the sets), " in kept
+    assert "99.4% (mean of the sets, dev split, onnx-int8)" in kept
+    (chart,) = sts.section(evidence).charts
+    assert [source.reference for source in chart.sources] == ["evaluations/sts-small"]
 
 
 def test_figures_of_one_column_have_one_protocol(tmp_path: Path) -> None:

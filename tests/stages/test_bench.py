@@ -33,7 +33,7 @@ from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, write_graph
 from sentcompress.measuring import contender
 from sentcompress.measuring.contender import Contender
-from sentcompress.measuring.lineup import find_graphs
+from sentcompress.measuring.lineup import FoundGraph, find_graphs
 from sentcompress.measuring.turns import take_turns, work_of
 from sentcompress.measuring.workload import of_file
 from sentcompress.models.catalog import NamedModel, find_model
@@ -178,6 +178,25 @@ def test_graphs_are_found_in_the_export_of_a_model(tmp_path: Path, text: Path, t
     assert [score.part for score in select(read_scores(facts), SPEED, role="model")] == ["float32", "onnx"]
 
 
+def test_graphs_that_cannot_be_run_are_told(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "graphs_can_run", lambda: False)
+    work, heard = WorkDirectory(tmp_path / "work"), Listener()
+    model, graphs = find_model(work, str(tiny_model)), {"onnx": FoundGraph(tiny_model, {})}
+    assert bench._runtimes(Params(), model, graphs, work, heard) == ["float32", "bfloat16"]
+    assert [note.partition(" (run: pip install ")[0] for note in heard.notes] == [
+        "bench: without onnx: onnxruntime is not installed"
+    ]
+    assert bench._runtimes(Params(), model, {}, work, heard) == ["float32", "bfloat16"]
+    assert len(heard.notes) == 1
+
+
+def test_a_model_beside_itself_is_a_warning(tmp_path: Path, text: Path, tiny_model: Path) -> None:
+    heard = Listener()
+    params = Params(model=str(tiny_model), compare=str(tiny_model), text=text, runtimes=("float32",), **QUICK)
+    run(params, WorkDirectory(tmp_path / "work"), heard)
+    assert [warning.partition(" is compared with itself")[0] for warning in heard.warnings] == [tiny_model.name]
+
+
 def test_an_export_with_one_graph_is_measured_with_it(tmp_path: Path, text: Path, tiny_model: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     work = WorkDirectory(tmp_path / "work")
@@ -298,8 +317,9 @@ def test_bad_requests(tmp_path: Path, pairs: Path, tiny_model: Path) -> None:
     with pytest.raises(UsageError, match="3 errors") as caught:
         run(Params(model=str(tiny_model), compare=None, text=blank, runtimes=("flaot32",), preset="simtde"), work)
     assert "did you mean float32" in caught.value.message
-    with pytest.raises(UsageError, match="`preset` fixes how much is timed"):
-        run(Params(model=str(tiny_model), preset="simtde", sts=(pairs,), max_minutes=1.0), work)
+    for extent in ({"max_minutes": 1.0}, {"rounds": 5}, {"single": 7}):
+        with pytest.raises(UsageError, match=f"`preset` fixes how much is timed, so `{next(iter(extent))}` cannot be"):
+            run(Params(model=str(tiny_model), preset="simtde", sts=(pairs,), **extent), work)  # type: ignore[arg-type]
     pairs.parent.rename(pairs.parents[1] / "other")
     with pytest.raises(InputError, match="no STS-B test pairs"):
         run(Params(model=str(tiny_model), compare=None, preset="simtde", sts=[pairs.parents[1]]), work)

@@ -311,6 +311,27 @@ def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: 
     assert not work.names("documents")
 
 
+def test_missing_packages_are_told_before_the_documents_are_read(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, heard = WorkDirectory(tmp_path / "work"), Listener()
+    params = asked(documents, make_tiny_model(tmp_path / "teacher"), dry_run=True)
+    assert run(params, work, heard).plan
+    assert heard.warnings == []
+    monkeypatch.setattr("sentcompress.extras.is_installed", lambda package: package != "onnxruntime")
+    run(params, work, heard)
+    assert [warning.partition("; run: pip install ")[0] for warning in heard.warnings] == [
+        "the plan cannot be run yet: stage 4 (export): onnxruntime is not installed"
+    ]
+    other = WorkDirectory(tmp_path / "other")
+    with pytest.raises(InputError, match="onnxruntime is not installed"):
+        run(replace(params, dry_run=False), other)
+    monkeypatch.setattr("sentcompress.extras.is_installed", lambda package: package != "faiss")
+    with pytest.raises(InputError, match="faiss is not installed"):
+        run(replace(params, judged=judged_collection(tmp_path / "judged")), other)
+    assert not other.path.joinpath("documents").exists()
+
+
 def test_a_text_file_of_paragraphs_is_read_as_one_document_each(tmp_path: Path) -> None:
     work, path = WorkDirectory(tmp_path / "work"), tmp_path / "book.txt"
     paragraphs = [
@@ -499,7 +520,8 @@ def test_a_plan_may_be_edited(tmp_path: Path, documents: Path) -> None:
     path.write_text(text.replace('runtime = "onnx-int8"\n', "", 1), encoding="utf-8")
     with pytest.raises(UsageError, match="already exists with different options") as raised:
         run(params, work, Reporter())
-    assert f"use sentcompress run {path} --set 5.force=true to replace it" in str(raised.value.hint)
+    command = f"sentcompress run {path} --work {work.path} --set 5.force=true"
+    assert f"use {command} to replace it" in str(raised.value.hint)
     assert str(raised.value.hint).endswith("; then run the same command again: finished stages are skipped")
     head, *stages = text.split("[[stage]]")
     shorter = [stage for stage in stages if 'command = "split-documents"' in stage or 'command = "augment"' in stage]

@@ -420,9 +420,14 @@ def test_files_that_cannot_be_read_are_left_out_of_vectors_with_ids(
     tmp_path: Path, work: WorkDirectory, tiny_model: Path
 ) -> None:
     folder = folder_with_unreadable(tmp_path / "docs", TEXTS[0])
-    with pytest.raises(InputError, match="not UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8") as told:
         encode(work, tiny_model, str(folder), tmp_path / "vectors")
+    assert "`skip_bad`" in str(told.value.hint)
     assert encode(work, tiny_model, str(folder), tmp_path / "vectors", skip_bad=True).rows == 1
     assert sentcompress.read_vectors(tmp_path / "vectors").ids == ["a.txt"]
     with pytest.raises(UsageError, match="skip_bad"):
         encode(work, tiny_model, str(folder), tmp_path / "vectors.npy", skip_bad=True)
+    for texts in (folder, folder / "b.txt"):  # vectors without ids: nothing can be left out
+        with pytest.raises(InputError, match="not UTF-8") as told:
+            encode(work, tiny_model, str(texts), tmp_path / "vectors.npy")
+        assert told.value.hint == "convert it, for example: iconv -f windows-1252 -t utf-8 OLD > NEW"

@@ -190,6 +190,19 @@ def test_a_collection_equals_pytrec_eval(tmp_path: Path, collection: Path) -> No
     assert listener.warnings == ["binary: all 700 documents are candidates, so the codes select nothing"]
 
 
+def test_queries_that_are_documents_too_are_told(tmp_path: Path, tiny_model: Path, sentences: list[str]) -> None:
+    """Counterarguments of ArguAna: BEIR's code drops the document of the query's id, trec_eval does not."""
+    texts, heard = with_ids(sentences[:12]), Listener()
+    folder = write_beir(tmp_path / "beir", texts, texts[:3], test=[("0", "5", 1), ("1", "6", 1)])
+    params = Params(collection=folder, model=str(tiny_model), index=("flat",), rounds=1, device="cpu")
+    facts = run(params, WorkDirectory(tmp_path / "work"), heard).facts
+    assert facts["queries_among_documents"] == 2
+    assert heard.warnings == [
+        "2 queries are documents too, with the same id and text, for example '0'; such documents stay among the "
+        "results, as in trec_eval. BEIR's own code drops them, so published scores are not comparable"
+    ]
+
+
 def test_the_result_says_that_dev_of_ms_marco_is_dev_small(tmp_path: Path, tiny_model: Path) -> None:
     texts = {"collection.tsv": "1\tthe cat\n2\tthe dog\n", "queries.dev.tsv": "7\tcat\n8\tdog\n"}
     judged = {"qrels.dev.small.tsv": "7\t0\t1\t1\n", "qrels.dev.tsv": "7\t0\t1\t1\n8\t0\t2\t1\n"}
@@ -563,6 +576,10 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
     assert caught.value.message.count("`depth`") == 1
+    with pytest.raises(UsageError) as caught:  # more than FAISS takes, or has memory for
+        run(Params(pairs=tmp_path / "x.tsv", links=2**31, ef_search=2**31, threads=2000), WorkDirectory(tmp_path))
+    words = ("`links` must be from 2 to 1000", "`ef_search` must be from 1 to", "`threads` must be from 0 to 1024")
+    assert [word for word in words if word not in caught.value.message] == []
 
 
 def test_command_prints_tables_or_one_json_document(

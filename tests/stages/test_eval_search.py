@@ -14,6 +14,7 @@ from listening import Listener
 from search_documents import KINDS, make_documents, write_held_out
 from tiny_models import make_sentences, make_tiny_model
 
+from sentcompress.corpora.search_texts import collection_files
 from sentcompress.encoding import embedder_sources
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
@@ -47,6 +48,7 @@ def test_a_model_reproduces_its_own_search(work: WorkDirectory, tiny_model: Path
     assert scores[0].metric == SEARCH_FIDELITY
     assert {score.value for score in scores} == {100}
     assert (facts["queries"], facts["passages"]) == (len(set(TEST_QUERIES)), len(set(PASSAGES)))
+    assert facts["queries_among_passages"] == 0
     assert facts["verdict"]["level"] == "same"
     assert "practically the same results" in facts["verdict"]["text"]
 
@@ -122,6 +124,9 @@ def test_a_students_queries_search_the_teachers_index(
 def test_a_collection_needs_no_judgements(tmp_path: Path, work: WorkDirectory, tiny_model: Path) -> None:
     folder = tmp_path / "beir"
     write_held_out(folder, [*PASSAGES, PASSAGES[0], ""], QUERIES)
+    with pytest.raises(InputError, match=r"queries.jsonl has the queries of all splits") as told:
+        run(Params(collection=folder, split="test", model=str(tiny_model), compare=str(tiny_model)), work)
+    assert told.value.hint == "omit `split`"
     params = Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), max_passages=50, max_queries=7)
     facts = run(params, work).facts
     assert (facts["queries"], facts["passages"]) == (7, 50)
@@ -132,8 +137,13 @@ def test_a_collection_needs_no_judgements(tmp_path: Path, work: WorkDirectory, t
         file.write("".join(f"{place}\t{text}\n" for place, text in enumerate(PASSAGES)))
     (folder / "qrels.dev.tsv").write_text("q0\t0\tp0\t1\n")
     (folder / "queries.dev.tsv").write_text("".join(f"{place}\t{text}\n" for place, text in enumerate(QUERIES)))
-    again = run(Params(collection=folder, model=str(tiny_model), compare=str(tiny_model), name="tsv"), work)
+    params = Params(collection=folder, split="dev", model=str(tiny_model), compare=str(tiny_model), name="tsv")
+    again = run(params, work)
     assert {score.part for score in read_scores(again.facts)} == {""}  # no kinds of queries in such files
+    (folder / "qrels.dev.tsv").unlink()
+    (folder / "queries.dev.tsv").rename(folder / "queries.valid.tsv")
+    (folder / "queries.train.tsv").write_text("0\ta query\n")
+    assert collection_files(folder, None)[1].name == "queries.valid.tsv"
 
 
 def test_the_teachers_vectors_are_computed_once(

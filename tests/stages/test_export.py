@@ -19,6 +19,7 @@ from tracing import traced_once
 
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, SENTENCES_PATTERN
+from sentcompress.corpora.sts import StsSet, StsSubset
 from sentcompress.errors import DamagedError, InputError, MissingArtifactError, SentcompressError, UsageError
 from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import Recorder
@@ -157,6 +158,17 @@ def test_facts_hold_sizes_and_the_check(exported: Artifact, encoder: Encoder) ->
     assert {"single_min_cosine", "batch_to_single_min_cosine"} < checked["int8"].keys()
     (scored,) = facts["sts"]
     assert scored.keys() == {"set", "pairs", "onnx", "int8", "int8_single"}
+
+
+def test_pairs_of_the_hub_and_of_another_split_are_told_as_such(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = StsSubset("", (5.0, 1.0), ("a", "b"), ("c", "d"), (), hub=("hub:mteb/sts13-sts:test", "c0ffee"))
+    monkeypatch.setattr(export, "read_sts", lambda *_: [StsSet("STS13", "test", (pairs,))])
+    params = Params(sts=("mteb/sts13-sts",), formats=("folder", "onnx"))
+    assert export._request(params, export._find_inputs(params, work)).inputs["hub:mteb/sts13-sts:test"] == "c0ffee"
+    scored = [export._score(StsSet("STS-B", split, (pairs,)), {}, {}) for split in ("test", "dev")]
+    assert [one["set"] for one in scored] == ["STS-B", "STS-B, dev split"]
 
 
 def test_the_request_is_tied_to_everything_the_card_tells(exported: Artifact) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import report_works as works
+from listening import Listener
 
 from sentcompress.cli.main import _run
 from sentcompress.errors import MissingArtifactError, UsageError
@@ -223,6 +224,20 @@ def test_a_damaged_log_is_told(tmp_path: Path) -> None:
     found = report.run(report.Params(), work)
     assert found["student"] == "other"
     assert "log.jsonl, line 1, is not valid JSON" in found["left_out"]["students/small"]
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_a_damaged_export_is_no_obstacle(tmp_path: Path) -> None:
+    work, heard = works.full_work(tmp_path / "work"), Listener()
+    export = work.get("exports", "small")
+    facts = work.get("evaluations", "sts-small").facts
+    model = {**facts["model"], "label": "small (export)", "reference": export.reference, "digest": export.digest}
+    works.make(work, "evaluations", "sts-of-export", "eval-sts", works.with_model(facts, model))
+    (export.path / "data.txt").unlink()
+    assert "export" not in report.run(report.Params(model="small"), work, heard)["paths"]
+    assert heard.warnings == []
+    assert report.run(report.Params(model="small (export)"), work, heard)["paths"]["export"] == str(export.path)
+    assert heard.warnings == ["exports/small is damaged: data.txt is missing"]
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

@@ -87,9 +87,9 @@ def _heads(evaluation: Evaluation) -> list[str]:
     main = [s for s in scores if s.role == MODEL and s.metric == scores[0].metric and s.kept is not None]
     mean = [score for score in main if score.data == MEAN]
     where = {MEAN: f"mean of the {evaluation.kind.what}s"}
-    use = f", {evaluation.use}" if evaluation.use else ""
+    told = f", {evaluation.told}" if evaluation.told else ""
     return [
-        f"{score.of.label} {share(score.kept)} ({where.get(score.data, score.data)}{use})"
+        f"{score.of.label} {share(score.kept)} ({where.get(score.data, score.data)}{told})"
         for score in mean or main
         if not score.of.gain
     ]

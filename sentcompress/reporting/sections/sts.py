@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from sentcompress.evaluation.metrics import ALIGNMENT, UNIFORMITY
-from sentcompress.evaluation.results import Evaluation
+from sentcompress.evaluation.results import TEST, Evaluation
 from sentcompress.evaluation.score import Score, select
 from sentcompress.reporting.charts import Point, scatter
 from sentcompress.reporting.evidence import Evidence, sources
@@ -22,6 +22,8 @@ def _alignment_chart(evidence: Evidence, found: list[Evaluation]) -> list[Chart]
     measured = [evaluation for evaluation in found if select(evaluation.scores, ALIGNMENT)]
     if not measured:
         return []
+    # STS-B has other pairs in other splits.
+    measured = [evaluation for evaluation in measured if evaluation.split == TEST] or measured
     pairs: dict[str, tuple[Score, Score]] = {}
     for evaluation in measured:
         for near in select(evaluation.scores, ALIGNMENT):
