@@ -15,7 +15,7 @@ from sentcompress.methods.hyperparameters import Hyperparameters
 LONGEST_WARMUP = 0.1
 # Tokens per sentence in the default token limit of a batch; longer sentences make smaller batches.
 TOKENS_A_ROW = 64
-# The source of a value that is an option of the command: of a recipe as well as of a person.
+# The source of a value given as an option of the command, on the command line or in a recipe file.
 OPTION = "command option"
 
 
