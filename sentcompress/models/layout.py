@@ -80,8 +80,8 @@ def load_pooled(
     """Load a model to train it, with the pooling to train if it is a checkpoint without modules.
 
     Args:
-        pooling: `mean`, `cls`, `cls-mlp`, or `auto` for that of `otherwise`. Here, `cls-mlp` is the first token's state,
-            then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's random weights.
+        pooling: `mean`, `cls`, `cls-mlp`, or `auto` for that of `otherwise`. Here, `cls-mlp` is the first token's
+            state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's random weights.
         otherwise: the `pooling` of `load_encoder`, where `cls-mlp` has the checkpoint's own layer.
 
     Raises:
