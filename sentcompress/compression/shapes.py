@@ -109,8 +109,8 @@ def fitting(
 ) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
-    The teacher with all layers comes first, with weights of 4 bits or without its rare tokens: even untrained, it is
-    close to the teacher. Published students, whole or cut, come next, because they were trained on many texts. Then
+    The teacher with all layers comes first, with 4-bit weights or without its rare tokens: even untrained, it is close
+    to the teacher. Published students, whole or cut, come next, because they were trained on many texts. Then
     there is one shape for each number of layers, the one that uses most of the budget, in the order of computation,
     largest first.
 
