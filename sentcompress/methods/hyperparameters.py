@@ -45,8 +45,9 @@ class Sized:
     def condition(self) -> str:
         """The limits in words, such as `below 100,000,000 parameters`."""
         of = {"parameters": "parameters", "width": "wide"}[self.measure]
-        parts = [f"{limit:,} {of} and more" for limit in (self.at_least,) if limit is not None]
-        return ", ".join(parts + [f"below {limit:,} {of}" for limit in (self.below,) if limit is not None])
+        least = "" if self.at_least is None else f"{self.at_least:,} {of} and more"
+        below = "" if self.below is None else f"below {self.below:,} {of}"
+        return ", ".join(filter(None, (least, below)))
 
 
 @dataclass(frozen=True)
