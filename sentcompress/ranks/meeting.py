@@ -127,9 +127,9 @@ class Meeting:
 
     @contextmanager
     def _needing_the_store(self) -> Iterator[None]:
-        """A part in which rank 0 must not take the store away, although the thread has heard that another one ended.
+        """A block in which rank 0 must not end the store, even if its thread has noticed that another rank has ended.
 
-        What the others have said can still be read, and may be the error that all of them report.
+        The messages of the others can then still be read; one may be the error that all ranks report.
         """
         self._exchanging = True
         try:
