@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from sentcompress.errors import did_you_mean
 
-# How a source begins; followed by the place in the paper, the file, or the reason.
+# A source begins with one of these words, followed by the place in the paper, the file, or the reason.
 PAPER = "paper"
 CODE = "released code"
 OURS = "ours"
-# For what a script does not set itself.
+# The source of a value that a script does not set itself.
 TRAINER = "the default of transformers' Trainer"
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
