@@ -45,7 +45,7 @@ NEW_LINE = "\r\x1b[K\x1b[?25h"
 # An exception during an import can get lost in an interpreter callback or in C code, and leaves half-loaded modules
 # behind. A signal therefore waits until the import has ended, or until `check` is called, but no longer than this.
 PATIENCE_SECONDS = 20.0
-# A signal that waits for `check` is raised after so long in a block `Unchanged`.
+# In a block `Unchanged`, a signal that waits for `check` is raised after this time.
 UNCHANGED_SECONDS = 2.0
 PAUSE_SECONDS = 0.02
 # A terminal and torchrun may each pass on the same Ctrl-C; a person needs longer for a second one.

@@ -19,8 +19,8 @@ class Augmenter(Protocol):
         """One new sentence for each of `texts`, which are consecutive rows of the sentence table.
 
         The result depends only on the text, its row and the number of the copy, never on neighbouring texts or on
-        earlier calls. A sentence that cannot be augmented is returned unchanged;
-        an empty text stands for none.
+        earlier calls. A sentence that cannot be augmented is returned unchanged. An empty text means that there is no
+        new sentence.
         """
 
 

@@ -27,7 +27,7 @@ from sentcompress.store.shards import Part
 
 # The folder of a shard's pieces.
 FOLDER = "pieces"
-# In the plan, beside the originals: in how many of them each word occurs, if shards need to know.
+# A file of the plan, next to the originals: in how many of them each word occurs. Only if shards make queries.
 FREQUENCIES = "words.npy"
 
 

@@ -108,7 +108,7 @@ class TrainingOptions(Hub, Named):
     weight_format: Annotated[
         str | None,
         Opt(
-            "int4: train for an export with weights of 4 bits (quantization-aware training).",
+            "int4: train for an export with 4-bit weights (quantization-aware training).",
             choices=("int4",),
             default="int4 if the starting model was trained so",
         ),

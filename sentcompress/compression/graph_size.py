@@ -12,8 +12,8 @@ from typing import Any
 from sentcompress.models.model_files import whole_number
 from sentcompress.models.weight_formats import BLOCK, INT4, INT8, WEIGHT_BYTES, is_packable
 
-# Bytes of the operators of a graph: for each application of a layer, and the rest. Unpacking weights of 4 bits takes
-# more operators.
+# Bytes of the operators of a graph: for each application of a layer, and the rest. Unpacking 4-bit weights takes more
+# operators.
 OPERATORS, GRAPH = {INT8: 9_300, INT4: 20_000}, 11_000
 
 

@@ -12,7 +12,7 @@ from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.text_files import told_skipped
 from sentcompress.quantities import told_time
 
-# What is kept of so few candidates.
+# The words for what a round keeps of two or three candidates.
 KEPT = {2: "better one", 3: "best one"}
 FASTER = (
     "The model computes as much as the teacher; with `prefer` speed, it computes at most half as much, and loses more"

@@ -18,11 +18,11 @@ from sentcompress.quantities import told_bytes
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
 VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
-# Shares of a published student's neurons to try; with fewer neurons, it must keep WORTH_NEURONS tokens. 10,000 tokens
-# with 192 neurons, 9,000 with 256 and 7,000 with 384 all fit into 3 MB; search fidelity on SciFact after 800 steps is
-# 69.4, 68.8 and 67.7.
+# Shares of a published student's neurons to try, and the least number of tokens that it keeps with fewer neurons.
+# 10,000 tokens with 192 neurons, 9,000 with 256 and 7,000 with 384 all fit into 3 MB; search fidelity on SciFact after
+# 800 steps is 69.4, 68.8 and 67.7.
 NEURONS_LEFT = (1.0, 2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6)
-WORTH_NEURONS = 10_000
+LEAST_VOCABULARY_IF_PRUNED = 10_000
 # The same for a teacher with all layers that has no published students. With half of its neurons and 8,000 tokens
 # (10.6 MB), all-MiniLM-L6-v2 has a search fidelity of 78.4 on SciFact after 400 steps, and general-9m 76.8; but its
 # STS-B score is 66.7, that of general-9m 81.7, and it computes a third more.
@@ -109,8 +109,8 @@ def fitting(
 ) -> list[Candidate]:
     """Up to `count` shapes of at most `most` bytes, the most promising first.
 
-    The teacher with all layers comes first, with weights of 4 bits or without its rare tokens: even untrained, it is
-    close to the teacher. Published students, whole or cut, come next, because they were trained on many texts. Then
+    The teacher with all layers comes first, with 4-bit weights or without its rare tokens: even untrained, it is close
+    to the teacher. Published students, whole or cut, come next, because they were trained on many texts. Then
     there is one shape for each number of layers, the one that uses most of the budget, in the order of computation,
     largest first.
 
@@ -159,7 +159,7 @@ def _cut_of_published(size: TransformerSize, name: str, most: int) -> Candidate 
     for share in NEURONS_LEFT[:1] if size.distinct_layers else NEURONS_LEFT:
         neurons = size.neurons_left(share)
         tokens = size.tokens_within(most, neurons, INT4)
-        if tokens is None or tokens >= (LEAST_VOCABULARY if neurons is None else WORTH_NEURONS):
+        if tokens is None or tokens >= (LEAST_VOCABULARY if neurons is None else LEAST_VOCABULARY_IF_PRUNED):
             return replace(_cut(size, name, tokens=tokens, neurons=neurons, weight_format=INT4), published=True)
     return None
 

@@ -20,11 +20,11 @@ from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
-# Number of texts that are counted, the most of them that are encoded, and the number that is encoded first.
+# Number of sampled texts whose tokens are counted, the most of them that are encoded, and the number encoded first.
 COUNTED, ENCODED, FIRST = 4000, 256, 32
 # Seconds after which no more texts are encoded.
 LONGEST = 5.0
-# Characters of a token, and how many times as large a compressed file is in fact.
+# Characters per token; and the size of a file relative to its compressed form.
 CHARACTERS, PACKED = 4.5, 3
 
 

@@ -87,10 +87,10 @@ class CorpusChoice:
 
     Attributes:
         taken: the name of the choice.
-        pairs: the pairs that it takes, in words.
-        sizes: the documents that each choice has, by name.
-        published: the documents that the published scores were measured on.
-        met: whether the corpus is of that size.
+        pairs: the pairs whose texts are the corpus, in words.
+        sizes: the number of documents of each possible choice, by name.
+        published: the number of documents that the published scores were measured on.
+        met: whether the corpus has that number.
     """
 
     taken: str
@@ -101,7 +101,7 @@ class CorpusChoice:
 
     @property
     def statement(self) -> str:
-        """The choice in words, with the number of documents beside the published one."""
+        """The choice in words, with its number of documents and the published one."""
         published = f"{'' if self.met else 'not '}the {self.published:,} of HPD's table"
         return f"{self.pairs}, {self.sizes[self.taken]:,} documents ({published})"
 

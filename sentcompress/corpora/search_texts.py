@@ -99,12 +99,13 @@ class SearchSource:
     unit: str = DOCUMENT
 
     def read(self, *, queries: int, passages: int, seed: int, words: int | None = None) -> SearchTexts:
-        """Read at most so many distinct queries and passages, sampled with the seed; empty ones are skipped.
+        """Read distinct queries and passages, sampled with the seed; empty ones are skipped.
 
         If there are more passages, up to half of the sample is of the documents that the queries were made from.
 
         Args:
-            words: limit of the words of all passages, of which each counts as at most 200.
+            queries, passages: the maximum number of each.
+            words: maximum number of words in all passages, each of which counts as at most 200.
 
         Raises:
             InputError: if a line cannot be read, or there are no queries or fewer than 11 passages.

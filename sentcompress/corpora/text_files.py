@@ -40,7 +40,7 @@ _FOREIGN = (
     (b"BZh", "a bzip2 file"),
     (b"\xfd7zXZ", "an xz file"),
 )
-# What to do with some of them.
+# Hints for some of these formats.
 _HINTS = {
     b"PAR1": "name it .parquet",
     b"%PDF": "convert it to text first, for example with pdftotext",
@@ -50,7 +50,7 @@ Item = TypeVar("Item")
 
 
 class NotSkippedError(InputError):
-    """A line or a file cannot be read, and such are not skipped."""
+    """A line or a file cannot be read, and unreadable ones are not skipped."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class BadRecords:
         count: how many were.
         first: the message for the first of them.
         other_splits: rows that were left out because their column `split` names another one.
-        unasked: table -> its columns, where each of them was taken as a document and none had been asked for.
+        unasked: table -> its text columns, if they were chosen by their names and each is read as a document.
     """
 
     skip: bool | None = None
@@ -72,7 +72,7 @@ class BadRecords:
     unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
-        """Count a bad line, or what else is bad.
+        """Count a bad line, or another unit, such as a file.
 
         Raises:
             NotSkippedError: with `message`, if they are not skipped.

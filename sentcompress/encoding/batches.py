@@ -45,8 +45,8 @@ class TokenizedWindow:
 class WindowProgress:
     """Counts the texts of a window while it is encoded, in proportion to the tokens that are done.
 
-    The longest texts come first. If they were counted one by one, the speed would rise through each window, and the
-    time that is left would swing with it.
+    The longest texts come first. If texts were counted one by one, the speed would seem to rise within each window, and
+    the estimate of the remaining time would go up and down.
     """
 
     def __init__(self, window: TokenizedWindow, task: Task | None) -> None:
@@ -54,7 +54,7 @@ class WindowProgress:
         self._all, self._tokens, self._told = int(self._lengths.sum()), 0, 0
 
     def advance(self, batch: npt.NDArray[np.int64]) -> None:
-        """The distinct texts `batch` are encoded."""
+        """Count the distinct texts with the indices `batch` as encoded."""
         self._tokens += int(self._lengths[batch].sum())
         texts = self._texts * self._tokens // self._all
         if self._task:

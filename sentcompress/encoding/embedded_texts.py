@@ -40,7 +40,7 @@ class EmbeddedTexts:
 def for_each_model(
     models: Mapping[str, EmbedderSource], compute: Callable[[EmbedderSource], Value]
 ) -> dict[str, Value]:
-    """A value of each model, by role. Both roles can have the same model, of which the value is computed once."""
+    """Compute a value for the model of each role; only once if both roles have the same model."""
     found = {model: compute(model) for model in dict.fromkeys(models.values())}
     return {role: found[model] for role, model in models.items()}
 

@@ -48,7 +48,7 @@ class TextVectors:
     storage: Storage
 
     def write_npy(self, path: Path, rows: int, task: Task) -> None:
-        """Write one `.npy` file of so many rows."""
+        """Write one `.npy` file; `rows` is the number of texts."""
         with writing_vectors(path, rows, self.storage.width, self.storage.dtype) as append:
             texts = (text for _, text in self.texts.read())
             for vectors in self.engine.stream(batches(texts, CHUNK, len), task):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sentcompress.models.text_settings import TextSettings, TransformersTokenizer, token_ids
 
 CHUNK = 1000
-# Texts whose length is compared with a model's limit, and how much of each.
+# Number of texts whose length is compared with a model's limit, and how much of each is tokenised.
 LOOKED_AT, CHARACTERS_PER_TOKEN = 1000, 40
 
 

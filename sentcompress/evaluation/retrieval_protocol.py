@@ -65,10 +65,11 @@ def protocol(
 
 
 def with_documents(protocol: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
-    """A protocol with what made the documents' vectors, unless the model did and they were not stored.
+    """A protocol that also names the model of the documents' vectors, if it is another one, and their stored format.
 
     Args:
-        model: the description of the model, with `documents_by` if there is something to tell.
+        model: the description of the model. It has `documents_by` if the documents' vectors are from another model, or
+            were stored.
     """
     by = model.get("documents_by")
     if not by:

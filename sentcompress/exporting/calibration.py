@@ -39,9 +39,14 @@ def measured_ranges(
 
 def best_range(values: Values) -> tuple[float, float]:
     """The range, which always includes zero, with the smallest squared error of the values in 8 bits."""
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    low, high = whole_range(values)
     tried = [(low * down, high * up) for down in SHRINKINGS for up in SHRINKINGS]
     return min(tried, key=lambda ends: float(np.square(values - in_8_bits(values, *ends)).mean()))
+
+
+def whole_range(values: Values) -> tuple[float, float]:
+    """The smallest range that includes all values and zero."""
+    return min(float(values.min()), 0.0), max(float(values.max()), 0.0)
 
 
 def in_8_bits(values: Values, low: float, high: float) -> Values:

@@ -29,13 +29,13 @@ def quantise(
 
     Args:
         weight_format: int8 or int4; see `packed_weights`.
-        tokens: token ids of texts to fit weights of 4 bits to, see `round_weights`, and to find the outliers of
-            activations on, see `scale_outliers`; without any, weights are rounded to the nearest, and no activation is
-            scaled.
+        tokens: token ids of texts. 4-bit weights are fitted to them, see `round_weights`, and the outliers of
+            activations are found on them, see `scale_outliers`. Without texts, weights are rounded to the nearest, and
+            no activation is scaled.
         padding: the id of the padding token.
 
     Returns:
-        The weight format: int8 if there is no matrix that 4 bits are possible for.
+        The weight format that was written: int8 if no matrix can have 4-bit weights.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic

@@ -48,7 +48,7 @@ class Graph:
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """The inputs to record in a request beside the model."""
+        """The inputs to record in a request in addition to the model."""
         return {} if self.model.covers_all_files else {f"file:{self.path.resolve()}": self.digest}
 
     def load(self) -> GraphEmbedder:

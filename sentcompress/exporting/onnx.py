@@ -51,9 +51,8 @@ class FusedGraph(nn.Module):
         # Not `embed`, which a static encoder computes with operators that ONNX does not have.
         states = self.encoder.states(input_ids, attention_mask)
         if self.linear:
-            vectors = torch.matmul(attention_mask.unsqueeze(1).to(states.dtype), states).squeeze(1)
-            for layer in self.encoder.dense:
-                vectors = layer(vectors)
+            sums = torch.matmul(attention_mask.unsqueeze(1).to(states.dtype), states).squeeze(1)
+            vectors = self.encoder.project(sums)
         else:
             vectors = self.encoder.head(states, attention_mask)
         # functional.normalize expands the lengths to [B, D]: two nodes more.

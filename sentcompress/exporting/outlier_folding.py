@@ -11,7 +11,8 @@ from sentcompress.exporting.activations import Values
 from sentcompress.exporting.graph_cleaning import remove_unused
 from sentcompress.exporting.graph_nodes import add_constant, constants_of, made_by, used_by, values_of
 
-# From the weights of attention to its result, multiplied with the inverses of factors.
+# The operators after the Softmax: the weighted mean of the values, two that join the heads, and the product with the
+# inverses of the factors.
 RESULT = ("MatMul", "Transpose", "Reshape", "Mul")
 # Appended to the names of constants that are divided.
 DIVIDED = "_divided"
@@ -42,7 +43,7 @@ def fold_divisors(model: Any) -> None:
 
 
 def _factors(maker: Mapping[str, Any], constants: Mapping[str, Any], inverses: str) -> Values | None:
-    """The factors [H] whose inverses have this name; None if nothing of this name is the inverse of a constant."""
+    """The factors [H], from the name of their inverses; None if these are not computed from a constant."""
     name = inverses
     for kind in ("Reciprocal", "Cast"):
         node = maker.get(name)
@@ -53,9 +54,15 @@ def _factors(maker: Mapping[str, Any], constants: Mapping[str, Any], inverses: s
 
 
 def _divide_values(graph: Any, maker: Mapping[str, Any], heads: str, factors: Values) -> bool:
-    """Divide the heads of this name by factors [H], by new constants; returns whether they are made of constants.
+    """Divide attention values by factors [H], by dividing the scales of the weights and the bias that they come from.
 
-    They are to be Transpose(Reshape(product x (scale of the states x scales of the weights) + bias)).
+    The values must be Transpose(Reshape(product x (scale of the states x scales of the weights) + bias)).
+
+    Args:
+        heads: the name of the values, divided into heads.
+
+    Returns:
+        Whether it was possible: the nodes are of this form, and scales and bias are constants.
     """
     chain = []
     name = heads

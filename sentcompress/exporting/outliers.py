@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sentcompress.exporting.activations import Values, watched
-from sentcompress.exporting.calibration import in_8_bits
+from sentcompress.exporting.calibration import in_8_bits, whole_range
 from sentcompress.exporting.graph_nodes import (
     Product,
     add_constant,
@@ -148,6 +148,6 @@ def best_factors(values: Values, weights: Values) -> Values | None:
 
 
 def _error(values: Values, weights: Values, exact: Values) -> float:
-    stored = in_8_bits(values, min(float(values.min()), 0.0), max(float(values.max()), 0.0))
+    stored = in_8_bits(values, *whole_range(values))
     steps = np.maximum(np.abs(weights).max(axis=0) / LARGEST, 1e-12)
     return float(np.square(stored @ (np.round(weights / steps) * steps) - exact).mean())

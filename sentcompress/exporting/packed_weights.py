@@ -146,7 +146,7 @@ class _Packing:
         set_nodes(self._graph, [*self._nodes, *self._graph.node])
 
     def _unpacked(self, name: str, values: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> str:
-        """Store values of 4 bits, two in a byte; returns the name of them as float32 in this shape."""
+        """Store 4-bit values, two per byte; returns the name of the unpacked values, float32 in this shape."""
         from onnx import TensorProto
 
         flat = np.ascontiguousarray(values).ravel()

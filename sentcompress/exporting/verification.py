@@ -35,9 +35,9 @@ LENGTH_TOLERANCE = 1e-3
 ZERO = 1e-12
 # Below this, a quantised format lost more than rounding of its weights can explain.
 LEAST_MEAN_COSINE = 0.95
-# Up to this maximum length, in tokens, a text beyond it is verified; attention over longer ones takes too much memory.
+# Truncation is verified, with a text beyond the maximum length, up to this maximum length in tokens. Attention over
+# longer texts takes too much memory; the longest text then has LONG tokens.
 LONGEST = 8192
-# Tokens of the longest text that is verified otherwise.
 LONG = 1024
 # Tokens of a batch, padding included; a batch of short texts has fewer.
 BATCH_TOKENS = 512 * BATCH

@@ -71,7 +71,7 @@ class Contender:
         task.advance(len(texts))
 
     def encode_all(self, texts: Sequence[str], task: Task, passes: int = 1) -> None:
-        """Encode the texts in batches of the size that was picked, so many times."""
+        """Encode the texts `passes` times, in batches of the size that was picked."""
         for _ in range(passes):
             self.engine.encode(texts)
             task.advance(len(texts))

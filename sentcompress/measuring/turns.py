@@ -61,7 +61,7 @@ def take_turns(
     ends = time.perf_counter() + seconds
     each = _pick_batches(contenders, texts, CHOOSING * seconds, task)
     in_batches = ends - SINGLY * seconds
-    # All but the slowest can take so much longer than one pass.
+    # All but the slowest may repeat their passes, for STEADY seconds in each round.
     repeating = rounds * STEADY * (len(contenders) - 1)
     texts = texts[: max(LEAST, _fitting(in_batches - repeating, (rounds + 1) * each))]
     return _timed(contenders, texts, single, rounds, task, in_batches, ends)

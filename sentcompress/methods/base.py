@@ -79,7 +79,7 @@ class Method(nn.Module):
     equation: ClassVar[str]
     # Which vector is the embedding after training, in words.
     deployed: ClassVar[str]
-    # Its command: distill, or finetune (which stands for train-teacher too).
+    # Its command: distill, or finetune, which also means train-teacher.
     stage: ClassVar[str]
     needs: ClassVar[frozenset[str]]
     # Whether the loss compares rows of a batch with each other, so that a batch cannot be split and the parts added

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from sentcompress.errors import did_you_mean
 
-# How a source begins; followed by the place in the paper, the file, or the reason.
+# A source begins with one of these words, followed by the place in the paper, the file, or the reason.
 PAPER = "paper"
 CODE = "released code"
 OURS = "ours"
-# For what a script does not set itself.
+# The source of a value that a script does not set itself.
 TRAINER = "the default of transformers' Trainer"
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
@@ -45,8 +45,9 @@ class Sized:
     def condition(self) -> str:
         """The limits in words, such as `below 100,000,000 parameters`."""
         of = {"parameters": "parameters", "width": "wide"}[self.measure]
-        parts = [f"{limit:,} {of} and more" for limit in (self.at_least,) if limit is not None]
-        return ", ".join(parts + [f"below {limit:,} {of}" for limit in (self.below,) if limit is not None])
+        least = "" if self.at_least is None else f"{self.at_least:,} {of} and more"
+        below = "" if self.below is None else f"below {self.below:,} {of}"
+        return ", ".join(filter(None, (least, below)))
 
 
 @dataclass(frozen=True)

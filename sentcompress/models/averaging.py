@@ -23,7 +23,7 @@ def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence
     models" (the start and its fine-tuned version). The sum is computed in float64.
 
     Args:
-        encoders: models that differ only in their weights; only the first is changed. It can be there several times.
+        encoders: models that differ only in their weights; only the first is changed. It can occur several times.
         labels: their names, for errors.
         shares: the weight of each model; they add up to one.
 

@@ -41,18 +41,18 @@ class NamedModel:
     """A model that was found, not yet loaded.
 
     Attributes:
-        source: its files; its label is the name for the record, of a folder the path as it was given.
+        source: its files. Its label is the name that is recorded; for a folder, this is the path as given.
         label: the name to show.
         reference: how a request names it as an input: `students/<name>`, `exports/<name>`, `teacher-vectors/<name>` or
             `model:<place>`.
         digest: the digest that the request records for this reference.
-        place: what finds the files from any folder: `students/<name>` or `exports/<name>` of the work directory, which
-            can be moved; else what `sources.locate` takes: `embedded`, a published student, an absolute path or a hub
-            name.
-        revision: of a hub model.
+        place: the name under which its files are found, whatever the current folder is: `students/<name>` or
+            `exports/<name>` for a model of the work directory, which can be moved; otherwise an argument of
+            `sources.locate`: `embedded`, a published student, an absolute path or a hub name.
+        revision: the revision of a hub model; None for the newest.
         pooling: how a checkpoint without modules is pooled.
         trust_remote_code: whether the user allows the model to run its own code.
-        max_length: tokens that are read of a text; None leaves the model's own limit.
+        max_length: maximum number of tokens read per text; None for the model's own limit.
         normalize: whether its vectors are scaled to length one; None: as the model itself does.
     """
 
@@ -69,7 +69,7 @@ class NamedModel:
 
     @property
     def name(self) -> str:
-        """A name that finds the same model later, when there is a newer student or another teacher."""
+        """A name that still finds this model when there is a newer student or another teacher."""
         return self.reference.removeprefix(MODEL_FILES)
 
     @property
@@ -86,7 +86,7 @@ class NamedModel:
         """The encoder, float32, in eval mode, on the CPU.
 
         Args:
-            new_pooling: how a checkpoint without modules is pooled instead, see `load_pooled`.
+            new_pooling: the pooling to train, if it is a checkpoint without modules; see `load_pooled`.
         """
         trusted = self.trust_remote_code
         encoder = load_pooled(self.source, new_pooling, otherwise=self.pooling, trust_remote_code=trusted)
@@ -225,12 +225,12 @@ def _of_vectors(work: WorkDirectory, vectors: Artifact, trust_remote_code: bool)
         model = _of_source(work, asked["teacher"], asked.get("revision"), trust_remote_code)
     _require_unchanged(vectors, model.source)
     max_length, pooling = asked.get("max_length"), asked.get("pooling", "auto")
-    # A second reading is of the vectors alone; what it leaves here is that they have length one.
+    # The model itself does not make two-pass embeddings; like them, its vectors are scaled to length one.
     normalize = True if asked.get("content_words") else asked.get("normalize")
     if max_length is None and pooling == "auto" and normalize is None:
         return model
-    # Read at another length, pooled or scaled in another way, it is another model than its files alone: the vectors
-    # stand for it.
+    # With another maximum length, pooling or scaling, it gives other vectors than its files alone would. It is then
+    # identified by the artifact of these vectors.
     return replace(
         model,
         reference=vectors.reference,
@@ -257,7 +257,7 @@ def _of_source(work: WorkDirectory, name: str, revision: str | None, trust_remot
     place = folder.resolve()
     label = Path(name).resolve().name
     if any(work.has(kind, label) for kind in KINDS):
-        label = f"{Path(name).resolve().parent.name}/{label}"  # a copy beside the one that is called so here
+        label = f"{Path(name).resolve().parent.name}/{label}"  # a model of the work directory has the same name
     # The path is absolute, so that a request means the same wherever it is made.
     return NamedModel(source, label, f"model:{place}", source.digest, str(place), trust_remote_code=trust_remote_code)
 
@@ -274,7 +274,7 @@ def artifact_at(work: WorkDirectory, path: str) -> Artifact | None:
 
 
 def _of_artifact(artifact: Artifact, trust_remote_code: bool) -> NamedModel:
-    # An export has the name of its student, and stands beside it in tables and among evaluations.
+    # An export has the same name as its student, and both can be in one table.
     label = f"{artifact.name} (export)" if artifact.manifest["kind"] == "exports" else artifact.name
     source = replace(resolve(str(model_folder(artifact)), trust_remote_code=trust_remote_code), label=label)
     reference = artifact.reference

@@ -236,7 +236,10 @@ class Encoder(nn.Module, ABC):
 
     def head(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         """Pooling and dense layers, without normalisation: [B, T, H] -> [B, D]."""
-        vectors = self.pooled(states, attention_mask)
+        return self.project(self.pooled(states, attention_mask))
+
+    def project(self, vectors: Tensor) -> Tensor:
+        """The dense layers, in order: [B, D_s] -> [B, D]."""
         for layer in self.dense:
             vectors = layer(vectors)
         return vectors

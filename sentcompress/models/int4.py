@@ -20,8 +20,8 @@ from sentcompress.models.weight_formats import BLOCK, is_packable
 
 LEVELS = 15
 SMALLEST_SCALE = 1e-7
-# Added to the moments' diagonal, as a share of its mean. GPTQ adds 0.01; with more, a sample of other text than will be
-# encoded helps, too (docs/decisions/0014-int8-graphs.md).
+# Added to the moments' diagonal, as a share of its mean. GPTQ adds 0.01; with more, a sample also helps if it is of
+# other text than will be encoded (docs/decisions/0014-int8-graphs.md).
 DAMPING = 0.2
 # Number of texts that weights are fitted to; search fidelity is the same with 64 and with 400 texts of law.
 FITTED_TO = 128

@@ -28,7 +28,7 @@ class LayerInputs:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """See the inputs of the layers inside the block; call `add` after each batch."""
+        """Record the inputs of the layers inside the block; call `add` after each batch."""
         hooks = [layer.register_forward_pre_hook(self._hook(place)) for place, layer in enumerate(self.layers)]
         try:
             yield

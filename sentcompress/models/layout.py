@@ -77,14 +77,12 @@ def _read_static(source: ModelSource) -> StaticEncoder:
 def load_pooled(
     source: ModelSource, pooling: str, *, otherwise: str = "auto", trust_remote_code: bool = False
 ) -> Encoder:
-    """Load a checkpoint without modules to train it with this pooling: `mean`, `cls` or `cls-mlp`.
-
-    `cls-mlp` is the first token's state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's
-    random weights.
+    """Load a model to train it, with the pooling to train if it is a checkpoint without modules.
 
     Args:
-        pooling: `auto` is as `otherwise` says.
-        otherwise: see `load_encoder`.
+        pooling: `mean`, `cls`, `cls-mlp`, or `auto` for that of `otherwise`. Here, `cls-mlp` is the first token's
+            state, then a new Linear and Tanh, as SimCSE trains them; the layer gets torch's random weights.
+        otherwise: the `pooling` of `load_encoder`, where `cls-mlp` has the checkpoint's own layer.
 
     Raises:
         InputError: see `load_encoder`.

@@ -24,10 +24,10 @@ WHOLE_WEIGHTS = (SAFETENSORS, "pytorch_model.bin")
 # Weights saved by one of several processes; transformers prefers them to all others.
 DISTRIBUTED_WEIGHTS = "shard-*-model-*.safetensors"
 LFS_POINTER = b"version https://git-lfs"
-# Of a configuration and weights that do not belong together.
+# Hints of errors: for a configuration and weights that do not belong together, for damaged files, and for weights or
+# vectors with NaN or infinity.
 OTHER_WEIGHTS = "copy or download the model again, with the configuration that belongs to its weights"
 DAMAGED = "copy or download the model folder again: it may be incomplete or damaged"
-# Of weights or vectors that are no numbers.
 UNUSABLE = "copy or download the model again, or choose another one"
 # Bytes of a path: the limit of common file systems.
 LONGEST_PATH = 1024
@@ -198,13 +198,13 @@ def _kind(folder: Path, name: str) -> str:
     package, _, kind = name.rpartition(".")
     # The two schemas of sentence-transformers differ only in the package names. The name is never imported.
     if kind == "Router":
-        raise _is_router(folder)
+        raise _router_error(folder)
     if kind not in READABLE or not package.startswith("sentence_transformers."):
         raise InputError(f"{folder} has a module {name}", f"supported modules: {', '.join(READABLE)}")
     return kind
 
 
-def _is_router(folder: Path) -> InputError:
+def _router_error(folder: Path) -> InputError:
     """The error for a model of several routes."""
     routes = sorted(path.parent.name for path in folder.glob(f"*/{MODULES}"))
     named = " or ".join(str(folder / route) for route in routes)

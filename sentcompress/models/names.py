@@ -9,8 +9,8 @@ In this order, a name is
 - a model folder: a path that exists, or whatever can only be a path;
 - a model of the hub: `owner/name`, a well-known name without an owner such as `roberta-large`, or `hub:NAME`.
 
-Nothing else is a model. A plain word is not asked of the hub, because it is a typing mistake more often than one of
-the hub's few names without an owner. Without torch: a recipe is checked with it before anything runs.
+Nothing else is a model. A plain word is not looked up on the hub, because it is more often a typing mistake than one of
+the hub's few names without an owner. Does not import torch, because recipes are checked before anything runs.
 """
 
 from __future__ import annotations

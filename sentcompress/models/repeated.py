@@ -13,7 +13,7 @@ from torch import nn
 
 from sentcompress.models.families import COMMON_SETTINGS, FAMILIES
 
-# The sizes of the tables, besides the settings that all architectures share.
+# The settings with the sizes of the tables, in addition to COMMON_SETTINGS.
 TABLES = ("embedding_size", "max_position_embeddings", "type_vocab_size")
 
 

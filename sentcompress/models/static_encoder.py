@@ -64,14 +64,14 @@ class StaticEncoder(Encoder):
         return (states,)
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True) -> Tensor:
-        return self._project(self._mean(input_ids, attention_mask))
+        return self.project(self._mean(input_ids, attention_mask))
 
     def infer(
         self, input_ids: Tensor, attention_mask: Tensor, *, padded: bool = True, layers: Sequence[int] = ()
     ) -> Tensor:
         if layers:
             raise ValueError("a static encoder has no layers")
-        return self._normalised(self._project(self._mean(input_ids, attention_mask).float()))
+        return self._normalised(self.project(self._mean(input_ids, attention_mask).float()))
 
     def _mean(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The mean token vector of each text, without states of single tokens: [B, T] -> [B, H].
@@ -82,8 +82,3 @@ class StaticEncoder(Encoder):
         ids = input_ids * attention_mask  # a token that pads need not be in the table
         sums = functional.embedding_bag(ids, self.embedding.weight, per_sample_weights=weights, mode="sum")
         return sums / attention_mask.sum(dim=1, keepdim=True).clamp(min=1)
-
-    def _project(self, vectors: Tensor) -> Tensor:
-        for layer in self.dense:
-            vectors = layer(vectors)
-        return vectors

@@ -31,7 +31,7 @@ TOKENIZER_SETTINGS = "tokenizer_config.json"
 # The names of the table in model2vec and in sentence-transformers.
 TABLE, OTHER_TABLE = "embeddings", "embedding.weight"
 MAPPING, WEIGHTS = "mapping", "weights"
-# A hieroglyph: the unknown token of most vocabularies, which some tokenizers pad with.
+# A hieroglyph, which most vocabularies lack: its tokens show whether a tokenizer pads with the unknown token.
 ODD_TEXT = "\U00013000"
 PAD_TOKENS = ("[PAD]", "<pad>")
 
@@ -48,8 +48,8 @@ def load_static(folder: Path, label: str) -> tuple[Tensor, TransformersTokenizer
         tokenizer = _read_tokenizer(folder)
     table, pad = _read_table(folder, label), tokenizer.pad_token_id
     if pad is not None and pad < len(table) and pad not in tokenizer.backend_tokenizer.encode(ODD_TEXT).ids:
-        # It stands for an empty text, whose vector sentence-transformers makes zero. Other texts do not have it, unless
-        # they spell it out.
+        # An empty text becomes this token, and sentence-transformers makes its vector zero. Other texts have the token
+        # only if they spell it out.
         table[pad] = 0.0
     return table, tokenizer
 

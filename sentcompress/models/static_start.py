@@ -23,7 +23,7 @@ from sentcompress.models.token_states import BATCH_TOKENS, measure_token_states
 from sentcompress.models.token_weights import sif_weights
 from sentcompress.progress import Reporter
 
-# Of the SIF weights, as Arora et al. 2017 have it.
+# a of the SIF weights, the value of Arora et al. 2017.
 SMOOTHING = 1e-3
 
 

@@ -41,7 +41,7 @@ class InitialStudent:
         source: the files with its weights; the teacher's for `teacher:K`.
         shape: the parts to keep: of the teacher for `teacher:K`, otherwise of the model itself.
         pooling: how a checkpoint without modules is pooled.
-        new_pooling: how it is pooled instead, see `load_pooled`; `auto`: as `pooling` says.
+        new_pooling: the pooling to train instead, see `load_pooled`; `auto` for that of `pooling`.
         trust_remote_code: whether the user allows the model to run its own code.
     """
 

@@ -81,9 +81,9 @@ class TextSettings:
 
     Attributes:
         prompt: precedes every text.
-        prompts: by name, those that sentence-transformers puts before a text if they are asked for, as `encode_query`
-            does. They are only kept for the folders that are written.
-        similarity: sentence-transformers' similarity function, for vectors that are not normalised; also only kept.
+        prompts: named prompts, which sentence-transformers puts before a text on request, as `encode_query` does. They
+            are not used here, only copied to the folders that are written.
+        similarity: sentence-transformers' similarity function, for vectors that are not normalised; also only copied.
         pools_prompt: whether the tokens of a prompt are pooled.
     """
 

@@ -73,7 +73,7 @@ def measure_token_states(
         encoder: the teacher with all of its layers.
         layer: the number of layers before that input.
         texts: the sample, at least one text.
-        reporter: is told of the texts, and of the tokens of the vocabulary, each encoded as a text by itself.
+        reporter: shows progress in texts, then in tokens of the vocabulary, each of which is encoded as a text.
     """
     with (
         reporter.track("measuring token states in sentences", total=len(texts)) as sentences,

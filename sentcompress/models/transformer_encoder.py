@@ -76,12 +76,13 @@ class TransformerEncoder(Encoder):
         return (*before, output.last_hidden_state)
 
     def _prepared(self, mask: Tensor | None) -> Tensor | None:
-        """A mask [B, T] as attention takes it, [B, 1, 1, T]: true for tokens, or 0 for tokens and the
-        smallest number for padding.
+        """A mask [B, T] in the form that attention uses, [B, 1, 1, T], for architectures that take it.
 
-        Given [B, T], transformers asks the tensor whether any token is masked, and a GPU's host waits for the answer;
-        in an exported graph, 15 nodes more would build a mask [B, 1, T, T]. Other architectures may have layers with
-        masks of their own, which they make from [B, T].
+        For sdpa, it is true for tokens; for eager attention, it is 0 for tokens and the smallest number for padding.
+
+        From a mask [B, T], transformers would first find out whether any token is masked, for which the host waits for
+        a GPU; in an exported graph, it would build a mask [B, 1, T, T] with 15 more nodes. Architectures outside
+        FAMILIES may have layers with masks of their own, which they make from [B, T].
         """
         if mask is None or self.architecture not in FAMILIES:
             return mask

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from sentcompress.passages.scan import Unit
 from sentcompress.passages.words import mark, mark_and_likeness
 
-# Held out by default: this share, at least and at most so many, and never more than a quarter of the documents.
+# Held out by default: DEFAULT_SHARE of the documents, but from FEWEST to MOST, and never more than LARGEST_SHARE.
 DEFAULT_SHARE = 0.05
 FEWEST, MOST = 50, 500
 LARGEST_SHARE = 0.25
-# What tells repeated ids apart.
+# The suffix that makes repeated ids distinct.
 NUMBERED = re.compile(r"(~[0-9]+)+$")
 
 Marks = npt.NDArray[np.uint64]

@@ -17,7 +17,7 @@ from sentcompress.errors import InputError
 from sentcompress.passages.holdout import Drawing
 
 COLUMNS = ("query", "text", "question", "search", "q")
-# Held out of a log: this share, at least and at most so many, and never more than half of it.
+# Held out of a log: SHARE of the queries, but from FEWEST to MOST, and never more than half of the log.
 SHARE = 0.1
 FEWEST, MOST = 50, 500
 

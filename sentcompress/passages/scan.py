@@ -20,9 +20,9 @@ from sentcompress.progress import Task
 
 # Characters of each document from which the share of function words is measured.
 _LOOKED_AT = 2000
-# Below this share of English function words, a text is hardly English prose; of fewer words, the share tells nothing.
+# Below this share of English function words, a text is hardly English prose. The share of fewer words means nothing.
 LEAST_ENGLISH, _WORDS_TO_TELL = 0.12, 20
-# The most passages of a section. A longer one is several: of a few long chapters, too little could be held out.
+# The most passages of a section. Longer ones are divided, because too little of a few long chapters could be held out.
 PASSAGES_PER_SECTION = 4
 
 

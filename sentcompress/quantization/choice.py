@@ -21,7 +21,7 @@ PQ = ProductCodes.name
 # Shares of the model's dimensions that product codes are tried with.
 SHARES = (1.0, 0.75, 0.5)
 PREFIXES = (32, 64, 128, 256)
-# Scores a search: turned queries [Q, d] and documents [N, d] to [Q] values, of which a higher mean is better.
+# Scores a search: rotated queries [Q, d] and documents [N, d] to [Q] values, of which a higher mean is better.
 Score = Callable[[Values, Values], npt.NDArray[np.float64]]
 
 

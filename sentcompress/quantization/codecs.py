@@ -18,7 +18,7 @@ Values = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
 # Values that a product quantizer compares with its centroids at a time: 64 MB of distances.
 DISTANCES = 2**24
-# In place of the name of a format: the best one that fits; any that a model has a quantizer of.
+# Values of `--store` that are not formats: the best format that fits; the format of the model's quantizer.
 AUTO, QUANTIZER = "auto", "quantizer"
 
 

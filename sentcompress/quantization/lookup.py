@@ -22,7 +22,7 @@ class FoundQuantizer:
     """A quantizer, its folder and the SHA-256 of its files.
 
     Attributes:
-        inputs: the inputs to record in a request beside the model: digest by reference.
+        inputs: the inputs to record in a request in addition to the model: digest by reference.
     """
 
     quantizer: Quantizer

@@ -29,10 +29,10 @@ from sentcompress.errors import RankError, SentcompressError, reason_of
 from sentcompress.ranks.launch import LIMIT, Launch
 
 BEAT_SECONDS = 1.0
-# How long a wait goes on before it looks at what became of the other rank, and its pauses.
+# How long a rank waits for another one before it checks whether that has ended; and its pauses while it waits.
 LOOK_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.2
-# Without a sign of life for so long, a rank is the one to blame for an exchange that has failed.
+# After a failed exchange, how long to look for the cause: a rank that has ended, or has no heartbeat for half of this.
 SILENT_SECONDS = 4.0
 # How long a rank that has failed waits at most until the others know why: less than torchrun waits before it kills.
 HEARD_SECONDS = 15.0
@@ -127,9 +127,9 @@ class Meeting:
 
     @contextmanager
     def _needing_the_store(self) -> Iterator[None]:
-        """A part in which rank 0 must not take the store away, although the thread has heard that another one ended.
+        """A block in which rank 0 must not end the store, even if its thread has noticed that another rank has ended.
 
-        What the others have said can still be read, and may be the error that all of them report.
+        The messages of the others can then still be read; one may be the error that all ranks report.
         """
         self._exchanging = True
         try:
@@ -223,7 +223,7 @@ class Meeting:
 
     def _cause(self, error: Exception) -> RankError | signals.StoppedError:
         try:
-            # So many looks, not so many seconds, in which this rank may be paused itself.
+            # A number of checks instead of a time, because this rank may itself be paused meanwhile.
             for _ in range(round(SILENT_SECONDS / LONGEST_PAUSE)):
                 if ended := self._end_of_another():
                     return ended

@@ -23,7 +23,7 @@ from sentcompress.store.request import EVALUATIONS, TEACHER_VECTORS
 
 # In the name of a file of vectors, which evaluations take in place of a model.
 VECTORS = ".npy"
-# How like the name of an earlier stage a model's name is before it is taken for a slip; `minilm` is no slip of
+# Similarity from which a model's name counts as a mistyped name of an earlier stage; `minilm` is less similar to
 # `mse-minilm`.
 ALIKE = 0.85
 # Only the user can set this option.
@@ -195,7 +195,7 @@ def _made(stages: Sequence[Stage], known: Known) -> dict[tuple[str | None, str |
 
 
 def faults_of_rows(recipe: Recipe, known: Known) -> list[str]:
-    """Errors for rows whose model no stage scores. What the user overrides is not looked at: rows are the recipe's."""
+    """Errors for rows whose model no stage scores, in the recipe as it is written: overrides do not matter here."""
     scored = sorted(
         {
             name

@@ -15,7 +15,7 @@ from sentcompress.models.names import KINDS, STUDENT, TEACHER
 from sentcompress.recipes.plan import Step
 from sentcompress.store.request import TEACHER_VECTORS
 
-# What `--help` shows for an option that nothing stands for if it is left out.
+# The default in `--help` of an option that names an artifact, if no artifact is used without the option.
 OFF = "none"
 
 
@@ -86,7 +86,7 @@ def _used(place: int, steps: Sequence[Step]) -> Iterator[int]:
 
 
 def _references(params: Any) -> Iterator[tuple[str, str | None]]:
-    """Kind and name of the artifacts that a stage uses; the name is None for one that it leaves out."""
+    """Kind and name of the artifacts that a stage uses; the name is None where the stage uses the default."""
     for key, name in named_models(params):
         yield from _of_model(key, name)
     for key in keys_of(type(params)).values():

@@ -31,8 +31,8 @@ class Summary:
     Attributes:
         compared: whether the report is about this model; see `Evidence.compared`.
         sizes: values of PARAMETERS, WEIGHT_BYTES and VECTOR_BYTES.
-        scores: headline scores of its evaluations, without means. Of a metric, those of all models have the same data
-            and protocol; the newest counts, of torch if there is one.
+        scores: headline scores of its evaluations, without means. The scores of a metric have the same data and
+            protocol for all models. If there are several, the newest counts, and one measured in torch comes first.
     """
 
     reference: str
@@ -109,7 +109,7 @@ def summaries(evidence: Evidence) -> dict[str, Summary]:
 
 
 def _shared_terms(evidence: Evidence) -> dict[Measured, Terms]:
-    """The terms that most models were measured by, the newest of equal ones; not of speeds, which are ratios."""
+    """The terms under which most models were measured, the newest if several are equal; without speeds and sizes."""
     models: dict[Measured, dict[Terms, set[str]]] = {}
     for evaluation in evidence.evaluations:
         for score in _counting(evaluation):

@@ -65,8 +65,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     """Make a plan, unless there is one for this request, and run its unfinished stages.
 
     Raises:
-        UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
-            that name was made for another request.
+        UsageError: if no model fits the budget, or the time is too short; it names a sufficient budget. Also if a plan
+            of that name was made for another request.
         InputError: if the documents or the teacher cannot be used.
     """
     params.check()
@@ -106,7 +106,7 @@ class _Compression:
         return result if dry_run else self._with_verdict(result, outcome)
 
     def _with_verdict(self, result: Result, outcome: Any) -> Result:
-        """The result of a plan that was run, with what came out of it.
+        """The result of a plan that was run, with its verdict and report; warns if there is no verdict.
 
         Args:
             outcome: the outcome of the stage `run`.
@@ -131,8 +131,8 @@ class _Compression:
     def _find_or_make_plan(self) -> tuple[PlanFile, float]:
         """The plan to run, and the seconds that are left for it.
 
-        It is the one that is there, if that was made for this request, these documents and this teacher, and `force`
-        does not replace it.
+        An existing plan is used if it was made for this request, these documents and this teacher, and `force` does not
+        replace it.
         """
         params, before = self._params, self._plan_there()
         changed = False

@@ -83,7 +83,7 @@ def _warn_of_rounding(weight_format: str | None, label: str, reporter: Reporter)
 
 
 def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tuple[InitialStudent, NamedModel | None]:
-    """The student, and the model that it is, unless it is made of the teacher's layers."""
+    """The student, and the model that it starts from; None in place of the model for layers of the teacher."""
     layers = layer_count(params.student)
     shape = params.part(Shape, layers=layers)
     if layers is None:
@@ -137,7 +137,7 @@ def _request(
 
 
 def _is_sentence_encoder(found: NamedModel) -> bool:
-    """Whether a folder, a student or `embedded` was given that has vectors of its own, and not a bare checkpoint."""
+    """Whether a model of this disk, not of the hub, gives sentence vectors already, unlike a bare checkpoint."""
     of_hub = not is_of_work(found.reference) and not comes_along(found.place) and not Path(found.place).is_dir()
     return not of_hub and has_modules(found.source)
 
@@ -190,7 +190,7 @@ class _Distillation:
         return prepared.job(method, data, supplied.views, self._facts(options))
 
     def _start(self, table: SentenceTable, build: Build, device: torch.device) -> Encoder:
-        """The student as it starts; where there is a checkpoint, which brings its weights, only in the same shape."""
+        """The student as it starts. With a checkpoint to resume from, only its shape matters, not its weights."""
         student, shape = self.student, self.student.shape
         if Checkpoints(build, CHECKPOINTS).exist():
             student = replace(student, shape=replace(shape, start=WEIGHTS))
@@ -205,7 +205,7 @@ class _Distillation:
         return {"pca_weight": torch.from_numpy(projection.weight), "pca_mean": torch.from_numpy(projection.mean)}
 
     def _warn_of_new_dimensions(self, encoder: Encoder, method: Method) -> None:
-        """Warn if a model that is finished already loses its vectors to a new head."""
+        """Warn if a new head changes the dimension of a finished model's vectors."""
         head = method.deployed_head()
         if head is None or self.found is None or not _is_sentence_encoder(self.found):
             return

@@ -1,4 +1,4 @@
-"""Stage 2: train a student on triplets, with hard negatives, and if asked with its teacher beside it."""
+"""Stage 2: train a student on triplets with hard negatives, optionally with a distillation term."""
 
 from __future__ import annotations
 

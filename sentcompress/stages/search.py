@@ -225,9 +225,10 @@ class _Search:
         return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _name(self, work: WorkDirectory, collection: Collection) -> str:
-        """COLLECTION-MODEL with the options, and digests of what another index of that name has of the same name.
+        """The name of the index: COLLECTION-MODEL, with the options.
 
-        The other index may be unfinished: a search that was interrupted resumes it, and another one may be building it.
+        If an index of that name is of another collection or model, a digest of the own one is appended. This also goes
+        for an unfinished index, which another search may be building, or an interrupted one may resume.
         """
         own = {"collection": collection.name, "model": self._source.reference}
         reading, kind = collection.reading, self._params.index

@@ -85,7 +85,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
 
 
 def _as_it_taught(params: Params, model: NamedModel) -> Params:
-    """The options; if the teacher is named by vectors that it made before, completed with the options of these."""
+    """The options. If the teacher is named by vectors that it made, options that are not given are those of these."""
     return replace(
         params,
         revision=model.revision,
@@ -201,12 +201,12 @@ class _Embedding:
             "layer_width": encoder.pooled_dimension if params.layers else None,
             "teacher": self._model.source.label,
             "sentences_digest": self._sentences.digest,
-            # The second reading does without these words, and without punctuation.
+            # The second pass leaves out these words, and punctuation.
             **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
         }
 
     def _engine(self, build: Build, ranks: Ranks) -> EncodeEngine:
-        """The engine of this build; the first run decides and writes it down, those that resume it follow."""
+        """The engine of this build. The first run writes its plan to a file, and runs that resume it use this plan."""
         if ranks.first and not build.has(PLAN):
             params = self._params
             plan = make_plan(self._encoder, pick_device(params.device), params.dtype, params.batch_tokens)

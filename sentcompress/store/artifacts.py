@@ -94,10 +94,10 @@ class WorkDirectory(Lookup):
         there is nothing to do. `force` rebuilds it; if interrupted, the same request with `force` resumes.
 
         Args:
-            merging: the artifact is put together of its shards.
-            may_take: whether the request may still have its name, if it was chosen by what is in the work directory;
-                called when the lock is held, before anything is replaced, also with `force`, and again and again
-                while another process holds it, which is not waited for after it has taken the name.
+            merging: whether the artifact is merged from its shards.
+            may_take: whether the name of the request is still free, for a name that was chosen because it was. It is
+                called under the lock, before anything is replaced, even with `force`; also repeatedly while another
+                process holds the lock, so that a process which has taken the name is not waited for.
 
         Raises:
             BusyError: if another process is building the same artifact, or has taken the name.

@@ -67,7 +67,7 @@ class Freshness:
                     return "stale", fault
             except PermissionError as error:
                 unreadable = f"no permission to read {error.filename}"  # another input may still turn out to be stale
-        # Only then what is stale itself: the change that is nearest explains most.
+        # Only then inputs that are stale themselves: the nearest change explains most.
         for reference in artifact.inputs:
             # The model of an export stays the same while new scores make its card stale.
             student = here if (here := made_here(reference)) and here.startswith("students/") else None

@@ -145,7 +145,7 @@ class Lookup:
         return sorted(p.name[1:-8] for p in folder.glob(".*.partial")) if folder.is_dir() else []
 
     def _being_written_for(self, kind: str) -> str | None:
-        """`<kind>/<name>` of that kind, or of one before it, that a living process is making, or None."""
+        """`<kind>/<name>` that a living process is making, of this kind or one before it in KINDS; None without one."""
         kinds = list(KINDS)
         made = ((one, name) for one in kinds[: kinds.index(kind) + 1] for name in self.unfinished(one))
         return next((f"{one}/{name}" for one, name in made if is_being_written(self._target(one, name))), None)

@@ -32,7 +32,7 @@ WRITE_EVERY = 5.0
 # A file older than this is of a process that hangs, was killed, or lost its disk or its network. Other machines may see
 # a file of NFS up to a minute late.
 SILENT_SECONDS = 120.0
-# Speeds are those of so many seconds.
+# The period over which speeds are measured.
 WINDOW_SECONDS = 60
 
 

@@ -15,8 +15,8 @@ from sentcompress.training.run_state import Progress
 class Agreement:
     """Counts steps so that all ranks do the same in each, without waiting for each other.
 
-    The numbers of a step travel while the next one is computed, and all ranks take them after it. A single process
-    takes its own at once.
+    The numbers of a step are exchanged while the next step is computed, and all ranks use them after that one. A
+    single process uses its own at once.
 
     Args:
         progress: its `tokens` are those of all ranks, and its `seconds` are by the clock of rank 0; one step late if
@@ -62,15 +62,16 @@ class Agreement:
             signals.check()
 
     def before_update(self) -> AbstractContextManager[None]:
-        """The part of a step that changes nothing: a single process need not finish it on a signal if it takes long."""
+        """Enclose the part of a step that changes no state: a single process can leave it on a signal if it is long."""
         return signals.Unchanged() if self._ranks.count == 1 else nullcontext()
 
     @contextmanager
     def hearing(self, model: nn.Module) -> Iterator[None]:
-        """Let signals be handled during backward passes, which are one call of torch.
+        """Handle signals during backward passes inside the block.
 
-        A function of Python that is called for each gradient is enough: Python then calls the handler. On a GPU, these
-        functions run in another thread, and the call returns soon.
+        A backward pass is a single call of torch, and Python runs signal handlers only while it executes Python code.
+        A hook on each gradient, which does nothing, lets it do so. Parameters on a GPU need no hooks: these would run
+        in another thread, and the call returns soon.
         """
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad and not parameter.is_cuda]
         hooks = [one.register_post_accumulate_grad_hook(_nothing) for one in trained]  # type: ignore[no-untyped-call]

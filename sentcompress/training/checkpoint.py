@@ -30,7 +30,7 @@ class Checkpoints:
     Each checkpoint has its own files, and INDEX is replaced only after they are on disk. So the files listed in INDEX
     are always complete and consistent, whenever the process is killed.
 
-    As a context, it waits at the end for the last checkpoint.
+    As a context manager, it waits on exit until the last checkpoint is on disk.
 
     Args:
         background: write in a thread, from a copy on the CPU, while training goes on; for a model on a GPU.

@@ -27,7 +27,7 @@ from sentcompress.training.token_cache import TextFiles, build_token_cache
 
 # Needed only during training, and removed when the artifact is finished.
 STATE = f"{SCAFFOLD}/state"
-# Held-out sentences whose similarities say something.
+# Fewest held-out sentences for the correlation of similarities: two sentences have a single similarity.
 AGREEING = 3
 
 
@@ -56,7 +56,7 @@ class SentenceData:
         name: the reference of the sentence table, for messages.
         fields: values of each row, such as its teacher vector.
         pad: the token id of padding.
-        method: says what is held out for, and whether rows of a batch are each other's negatives.
+        method: gives the target of the held-out sentences, and says whether rows of a batch are each other's negatives.
     """
 
     name: str

@@ -45,7 +45,7 @@ class Dev(Protocol):
 
     @property
     def measure(self) -> str:
-        """The name of the score, such as Spearman, short enough to be shown beside it."""
+        """The short name of the score, such as Spearman, which is shown with it."""
 
     @property
     def protocol(self) -> str:
@@ -129,7 +129,7 @@ class HeldOutDev:
 class AgreementDev:
     """Pearson's r x 100 between the student's and the teacher's cosines, over all pairs of held-out sentences.
 
-    For a student whose own vectors have no target because a discarded head was trained in between. They are in a
+    For a student that was trained with a head that is discarded. Its own vectors then have no target: they are in a
     different space from the teacher's, so only the similarities can be compared.
 
     Attributes:

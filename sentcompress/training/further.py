@@ -1,4 +1,4 @@
-"""The defaults for training a finished student further: its own method and options, and a gentle learning rate."""
+"""The defaults for training a finished student further: its own method and options, and a reduced learning rate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,14 @@ class _Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class _Making:
-    """How a student was made: its method, the options of that, the highest learning rate for it, and other settings."""
+    """How a student was made, as defaults for training it further.
+
+    Attributes:
+        method: the method that it was distilled with.
+        options: the options of that method that were set.
+        rate: the learning rate to continue with.
+        settings: other options of `distill`, by field.
+    """
 
     method: str
     options: Mapping[str, str]
@@ -92,9 +99,11 @@ def _of_published(name: str) -> _Making | None:
 
 
 def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
-    """The making of a distilled student; of one that was made of others, that of the distillation it came from.
+    """How a student of the work directory was made: by the distillation that it goes back to.
 
-    None if a student on the way there has changed since. The lowest rate of all trainings on the way is kept.
+    A student that was made from another one, as by `finetune`, has the method of that one. The rate is the lowest of
+    the method's reduced rate and those of all these trainings. None if the distillation is not found, or a student in
+    between has changed since.
     """
     rates = _rates_of(student)
     seen = {student.reference}

@@ -28,7 +28,7 @@ NARROW_SHARE = 0.25
 LOST = 20.0
 # A kernel whose mean value is below this has next to no gradient.
 VANISHED = 0.01
-# What the values of kernels that have a gamma are logged as, and what they are of.
+# The names under which the mean values of kernels with a gamma are logged, and the vectors that they are computed from.
 KERNELS = {"kernel_x": "the student's input X", "kernel_s": "the student's vectors S"}
 # A learning rate that only some methods tolerate, and one that hardly any does.
 HIGH_LR, VERY_HIGH_LR = 3e-4, 1e-3

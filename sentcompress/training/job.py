@@ -48,7 +48,7 @@ OUTCOME = f"{SCAFFOLD}/outcome.json"
 
 @dataclass(frozen=True)
 class Preparation:
-    """The preparation of a model that all training commands share.
+    """A model that is prepared for training, the same for all training commands.
 
     Attributes:
         params: the options of the command.

@@ -72,6 +72,7 @@ class StepMeter:
 
     def add(self, terms: Mapping[str, Tensor], gradient_norm: Tensor, sentences: int, seconds: float) -> None:
         """Count one step."""
+        # The sum of losses and gradient norms is finite if all of them are.
         health = norm = gradient_norm.detach()
         self._norms = norm if self._norms is None else self._norms + norm
         for name, term in terms.items():

@@ -44,7 +44,7 @@ from sentcompress.training.views import Views
 LOOK_EVERY = 10
 # Steps whose batches are prepared in advance.
 PREFETCHED = 3
-# Rows of a batch that weights of 4 bits are fitted to.
+# Rows per batch when 4-bit weights are fitted to texts.
 TOGETHER = 8
 # Rows of the batch for timing the number formats, on one thread.
 TRIAL_ROWS = 16

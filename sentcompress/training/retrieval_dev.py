@@ -1,4 +1,4 @@
-"""The dev score on a retrieval collection, and on what else the option `dev` names."""
+"""The dev score on a retrieval collection; and the data that the option `dev` names, of whatever kind."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class GivenDev:
     device: str
 
     def open(self, reporter: Reporter) -> Callable[[Tokenize, int], Dev]:
-        """Read graded pairs or documents at once, a collection, which can be large, when it is needed.
+        """Read graded pairs or documents. A collection, which can be large, is read when the result is called.
 
         What is dropped is reported.
 

@@ -11,7 +11,7 @@ class Progress:
 
     Attributes:
         rate: the learning rate of the last step.
-        unscored: the last step is still to be scored, because a signal came before its score was complete.
+        unscored: whether the last step is still to be scored, because a signal came before its score was complete.
     """
 
     step: int = 0

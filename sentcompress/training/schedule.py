@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from sentcompress.training.batches import BatchPlan
 from sentcompress.training.run_state import Progress
-from sentcompress.training.settings import Settings, factor, warmup_steps
+from sentcompress.training.settings import Settings
 
 # Dev scores of a run with a time limit: this many, or fewer if they would take more than this share of the time. The
 # last one is at the end.
 DEV_SCORES = 4
 SCORING = 0.15
+# A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
+LONGEST_WARMUP = 0.1
 
 
 @dataclass
@@ -101,3 +103,21 @@ class Schedule:
 def steps_of(plan: BatchPlan, epoch: int, together: int) -> int:
     """The steps of an epoch, each of `together` batches."""
     return -(-plan.steps(epoch) // together)
+
+
+def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
+    """The number of warm-up steps among `total` steps; `per_epoch` is the number of steps of one epoch."""
+    if settings.warmup_ratio is not None:
+        return round(settings.warmup_ratio * total)
+    asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))
+    return min(asked, math.ceil(LONGEST_WARMUP * total))
+
+
+def factor(step: float, *, total: int, warmup: int, kind: str) -> float:
+    """The share of the peak learning rate in step `step` (from 0): linear warm-up, then the decay to zero."""
+    if step < warmup:
+        return (step + 1) / warmup
+    if kind == "constant":
+        return 1.0
+    progress = (step - warmup) / max(1, total - warmup)
+    return 1.0 - progress if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))

@@ -1,4 +1,4 @@
-"""The dev score on held-out queries, those of the part dev: search fidelity to the teacher, without labels."""
+"""The dev score on the held-out queries of the part `dev`: search fidelity to the teacher, without labels."""
 
 from __future__ import annotations
 

@@ -32,12 +32,13 @@ class Selection:
     Attributes:
         encoder, method: the modules that are trained.
         dev: the score, which rank 0 computes.
-        mean: the running mean of the weights, which is scored and kept in their place.
-        rounded: the weights in 4 bits, which are then scored and kept in their place.
-        progress: gets scores, the best step, and the reason for stopping.
+        mean: the running mean of the weights, which is scored and kept instead of them; None without one.
+        rounded: rounds the weights to 4 bits before they are scored and kept; None if they are not rounded.
+        progress: receives the scores, the best step, and the reason for stopping.
         rows: rows of an epoch.
         best: the best weights so far, on rank 0; None before the first score.
-        scored: what the dev score of the best weights has seen; None if this process has not computed it.
+        scored: the vectors that the dev score of the best weights was computed on; None if this process has not
+            computed it.
     """
 
     encoder: Encoder
@@ -120,7 +121,9 @@ class Selection:
         self._train(False)
 
     def scored_best(self) -> Watch:
-        """What the dev score of the restored weights has seen; if they are from a checkpoint, they are scored again.
+        """The vectors that the dev score of the restored weights was computed on.
+
+        Weights from a checkpoint are scored again.
 
         Raises:
             TrainingError: if weights from a checkpoint no longer have the dev score by which they were selected.

@@ -1,8 +1,7 @@
-"""The settings of a training run, combined from recipe and options; and the learning rate of each step."""
+"""The settings of a training run, combined from recipe and options."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -11,11 +10,9 @@ from typing import Any
 from sentcompress.commands.training import BY_LENGTH, TrainingOptions
 from sentcompress.methods.hyperparameters import Hyperparameters
 
-# A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
-LONGEST_WARMUP = 0.1
 # Tokens per sentence in the default token limit of a batch; longer sentences make smaller batches.
 TOKENS_A_ROW = 64
-# The source of a value that is an option of the command: of a recipe as well as of a person.
+# The source of a value given as an option of the command, on the command line or in a recipe file.
 OPTION = "command option"
 
 
@@ -93,21 +90,3 @@ class Settings:
         others = ("device", "checkpoint_seconds", "batches")
         kept = {name: value for name, value in vars(self).items() if name not in others}
         return {**kept, "betas": list(self.betas)}
-
-
-def warmup_steps(settings: Settings, total: int, per_epoch: float) -> int:
-    """The number of warm-up steps among `total` steps; `per_epoch` is the number of steps of one epoch."""
-    if settings.warmup_ratio is not None:
-        return round(settings.warmup_ratio * total)
-    asked = max(settings.warmup_steps, round(settings.warmup_epochs * per_epoch))
-    return min(asked, math.ceil(LONGEST_WARMUP * total))
-
-
-def factor(step: float, *, total: int, warmup: int, kind: str) -> float:
-    """The share of the peak learning rate in step `step` (from 0): linear warm-up, then the decay to zero."""
-    if step < warmup:
-        return (step + 1) / warmup
-    if kind == "constant":
-        return 1.0
-    progress = (step - warmup) / max(1, total - warmup)
-    return 1.0 - progress if kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))

@@ -18,7 +18,7 @@ from sentcompress.ranks.alone import ALONE, Ranks
 from sentcompress.store import Build
 from sentcompress.store.arrays import save_array, write_header
 
-# The name of the joined arrays, beside the numbers of the files.
+# The name of the joined arrays; those of single files are named by number.
 ALL = "all"
 
 

@@ -21,7 +21,7 @@ OF_TOKENS = frozenset(
     {"student_tokens", "student_states", "student_last", "teacher_tokens", "teacher_states", "teacher_last"}
 )
 OF_NEGATIVES = frozenset({"negatives", "negative_inputs"})
-# Those of the sentences beside a batch of triplets.
+# Views of the sentences for the option `keep`, which come with a batch of triplets.
 OF_KEPT = frozenset({"student", "teacher"})
 
 

@@ -28,7 +28,7 @@ def test_auto_follows_the_measurement(
 
 def test_auto_really_measures(encoder: Encoder) -> None:
     encoder.text = dataclasses.replace(encoder.text, max_length=8)
-    assert make_plan(encoder, CPU).dtype in ("float32", "bfloat16")
+    assert make_plan(encoder, CPU).reason.startswith("measured: bfloat16 encodes ")
 
 
 def test_what_is_asked_for_is_not_measured(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,3 +86,5 @@ def test_a_student_whose_vector_is_narrower_than_its_states() -> None:
     states, cached = torch.randn(B, LAYERS, 8), torch.randn(B, LAYERS, 9)
     terms = method.objective(torch.randn(B, STUDENT), torch.randn(B, TEACHER), states, cached)
     assert all(term.isfinite() for term in terms.values())
+    assert [tuple(one.weight.shape) for one in method.layer_maps] == [(9, 8)] * LAYERS
+    assert method.predict(torch.randn(B, STUDENT)).shape == (B, TEACHER)

@@ -1,17 +1,23 @@
-"""The schedule of a run: how many steps it has, and what is counted for that."""
+"""The schedule of a run: how many steps it has, what is counted for that, and the learning rate of each."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from sentcompress.commands.training import TrainingOptions
+from sentcompress.methods import method_class
 from sentcompress.methods.mse import MSE
 from sentcompress.training.batches import BatchPlan, Rows
 from sentcompress.training.run_state import Progress
-from sentcompress.training.schedule import Schedule
+from sentcompress.training.schedule import Schedule, factor, warmup_steps
 from sentcompress.training.settings import Settings
+
+
+def settings_of(method: str = "hpd", **asked: object) -> Settings:
+    return Settings.of(method_class(method).recipe, TrainingOptions(**asked))  # type: ignore[arg-type]
 
 
 class Counting(BatchPlan):
@@ -37,3 +43,30 @@ def test_with_a_time_limit_epochs_are_not_counted_before_it_begins() -> None:
     assert plan.made == [0]
     assert limited.total == 100_000 * len(BatchPlan.epoch(plan, 0))
     assert limited.share_of_epochs == 1
+
+
+def curve(kind: str, total: int = 10, warmup: int = 2) -> list[float]:
+    return [factor(step, total=total, warmup=warmup, kind=kind) for step in range(total)]
+
+
+def test_it_rises_in_a_line_and_falls_as_asked() -> None:
+    assert curve("linear") == pytest.approx([0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
+    assert curve("constant") == [0.5, *[1] * 9]
+    cosine = curve("cosine")
+    assert cosine[2] == 1
+    assert cosine[6] == pytest.approx(0.5)
+    assert cosine == sorted(cosine[:2]) + sorted(cosine[2:], reverse=True)
+
+
+def test_a_warm_up_counted_in_steps_never_takes_more_than_a_tenth() -> None:
+    assert warmup_steps(settings_of(), total=70_000, per_epoch=23_333) == 1000
+    assert warmup_steps(settings_of(), total=50, per_epoch=17) == 5
+
+
+def test_ckd_warms_up_for_a_tenth_of_an_epoch() -> None:
+    assert warmup_steps(settings_of("ckd"), total=20_000, per_epoch=1000) == 100
+
+
+def test_a_ratio_is_taken_as_it_is() -> None:
+    assert warmup_steps(settings_of(warmup_ratio=0.5), total=100, per_epoch=10) == 50
+    assert warmup_steps(settings_of("ckd", warmup_steps=7), total=100, per_epoch=100) == 7

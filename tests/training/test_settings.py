@@ -16,7 +16,7 @@ from sentcompress.methods import method_class
 from sentcompress.methods.hyperparameters import Number
 from sentcompress.models.token_batches import TokenRows
 from sentcompress.stages import distill, finetune
-from sentcompress.training.settings import Settings, factor, warmup_steps
+from sentcompress.training.settings import Settings
 from sentcompress.training.triplets import TripletData
 
 
@@ -58,33 +58,6 @@ def test_long_sentences_cost_a_contrastive_method_no_negatives(
     rows = student.facts["training_rows"]
     assert student.facts["sentences_seen"] == rows
     assert student.facts["steps"] == -(-rows // (10 if whole else 5))
-
-
-def curve(kind: str, total: int = 10, warmup: int = 2) -> list[float]:
-    return [factor(step, total=total, warmup=warmup, kind=kind) for step in range(total)]
-
-
-def test_it_rises_in_a_line_and_falls_as_asked() -> None:
-    assert curve("linear") == pytest.approx([0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
-    assert curve("constant") == [0.5, *[1] * 9]
-    cosine = curve("cosine")
-    assert cosine[2] == 1
-    assert cosine[6] == pytest.approx(0.5)
-    assert cosine == sorted(cosine[:2]) + sorted(cosine[2:], reverse=True)
-
-
-def test_a_warm_up_counted_in_steps_never_takes_more_than_a_tenth() -> None:
-    assert warmup_steps(settings(), total=70_000, per_epoch=23_333) == 1000
-    assert warmup_steps(settings(), total=50, per_epoch=17) == 5
-
-
-def test_ckd_warms_up_for_a_tenth_of_an_epoch() -> None:
-    assert warmup_steps(settings("ckd"), total=20_000, per_epoch=1000) == 100
-
-
-def test_a_ratio_is_taken_as_it_is() -> None:
-    assert warmup_steps(settings(warmup_ratio=0.5), total=100, per_epoch=10) == 50
-    assert warmup_steps(settings("ckd", warmup_steps=7), total=100, per_epoch=100) == 7
 
 
 def test_all_faults_are_named_at_once() -> None:
