@@ -129,6 +129,8 @@ class Workshop:
             short = {name: value for name, value in SHORT.items() if name in options}
             if one.command == "augment":
                 short.pop("max-length", None)
+            if "preset" in one.values:
+                short.pop("rounds", None)
             narrow = NARROW.get(one.command, {})
             short |= {name: value for name, value in narrow.items() if isinstance(one.values.get(name), int)}
             models = {key: str(one.values.get(key)) for key, of in options.items() if of.opt.names == MODEL}

@@ -152,5 +152,5 @@ def test_the_card_of_a_selected_student_has_the_scores_of_the_one_that_was_selec
     select.run(select.Params(inputs=(str(tiny_model), str(other)), name="best", rank=2), work)
     made = export.run(export.Params(model="best", formats=("folder",), name="best"), work)
     card = (made.path / "README.md").read_text(encoding="utf-8")
-    assert "Search fidelity:" in card
+    assert "Search fidelity, documents by tiny-model:" in card
     assert "| other, documents by tiny-model |" in card

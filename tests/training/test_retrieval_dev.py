@@ -88,7 +88,7 @@ def test_what_is_dropped_of_a_dev_file_or_a_collection_is_told(tmp_path: Path) -
     folder, pairs = write_collection(tmp_path / "set", ["one", "two"], "dev"), tmp_path / "dev.tsv"
     with (folder / "qrels" / "dev.tsv").open("a") as stream:
         stream.write("lost\t0\t1\n")
-    pairs.write_text("1\tone\ttwo\n2\ttwo\tthree\n\tthree\tfour\n3\t\tfive\n3\tsix\t\tseven\n")
+    pairs.write_text("1\tone\ttwo\n2\ttwo\tthree\n\tthree\tfour\n3\t\tfive\n3\tsix\t\n")
     for path, told in (
         (folder, ["dropped 1 judged query missing from queries.jsonl"]),
         (pairs, ["dropped 1 pair without a score", "dropped 2 pairs with an empty sentence"]),
