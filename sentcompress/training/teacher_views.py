@@ -26,6 +26,8 @@ from sentcompress.training.views import DistillationViews, TeacherInLoop, matche
 
 # The needs of methods that an encoder without layers cannot meet.
 OF_LAYERS = frozenset({"teacher-layers", "tokens", "states", "last-layers", "last-states"})
+# Vectors read at a time.
+PIECE = 50_000
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,12 @@ def check_layer(layer: int, depth: int) -> None:
         )
 
 
-def prototypes(vectors: NpyFiles, domains: Rows, piece: int = 50_000) -> Tensor:
+def prototypes(vectors: NpyFiles, domains: Rows) -> Tensor:
     """The mean teacher vector of each domain: [n, D_t]."""
     count = int(domains.max(initial=0)) + 1
     sums, sizes = np.zeros((count, vectors.dimension)), np.zeros(count)
-    for start in range(0, len(domains), piece):
-        mine = domains[start : start + piece]
+    for start in range(0, len(domains), PIECE):
+        mine = domains[start : start + PIECE]
         np.add.at(sums, mine, vectors.rows(np.arange(start, start + len(mine))))
         sizes += np.bincount(mine, minlength=count)
     return torch.from_numpy(sums / np.maximum(sizes, 1)[:, None]).float()
