@@ -268,8 +268,8 @@ class _Compression:
             return find_command(params.command).load().run(params, work, reporter, late)
         except SentcompressError as error:
             # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
-            line = shell_line(["sentcompress", "run", self._path, *work_words(self._work.path)])
-            hint = error.hint and error.hint.replace("--set", f"{line} --set")
+            plan_here = shell_line([self._path, *work_words(self._work.path)])
+            hint = error.hint and error.hint.replace("--set", f"sentcompress run {plan_here} --set")
             raise error.reworded(error.message, hint) from None
 
     def _run_stage(self, stage: Mapping[str, Any]) -> Any:
