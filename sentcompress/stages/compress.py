@@ -16,7 +16,6 @@ from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
-from sentcompress.commands.spelling import work_words
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.planning import make_plan, plan_file_of
@@ -29,7 +28,7 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import check_installed, installing, is_installed
 from sentcompress.models.catalog import find_model
-from sentcompress.plain_text import shell_line
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes
 from sentcompress.recipes.needs import ONNX
@@ -268,8 +267,8 @@ class _Compression:
             return find_command(params.command).load().run(params, work, reporter, late)
         except SentcompressError as error:
             # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
-            plan_here = shell_line([self._path, *work_words(self._work.path)])
-            hint = error.hint and error.hint.replace("--set", f"sentcompress run {plan_here} --set")
+            line = f"sentcompress run {shell_word(self._path)} --work {shell_word(work.path)} --set"
+            hint = error.hint and error.hint.replace("--set", line)
             raise error.reworded(error.message, hint) from None
 
     def _run_stage(self, stage: Mapping[str, Any]) -> Any:
