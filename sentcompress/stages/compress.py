@@ -16,7 +16,6 @@ from sentcompress.commands import find_command
 from sentcompress.commands.compress import Params
 from sentcompress.commands.parsing import build
 from sentcompress.commands.run import Params as RunParams
-from sentcompress.commands.spelling import work_words
 from sentcompress.compression.pace import Pace
 from sentcompress.compression.plan_file import PLANS, PlanFile, begun_plan, read_plan
 from sentcompress.compression.planning import make_plan, plan_file_of
@@ -29,7 +28,7 @@ from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import MissingArtifactError, SentcompressError, UsageError, raise_faults
 from sentcompress.extras import check_installed, installing, is_installed
 from sentcompress.models.catalog import find_model
-from sentcompress.plain_text import shell_line
+from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, SILENT, Overview, Reporter
 from sentcompress.quantities import read_bytes
 from sentcompress.recipes.needs import ONNX
@@ -65,8 +64,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
     """Make a plan, unless there is one for this request, and run its unfinished stages.
 
     Raises:
-        UsageError: if no model fits the budget, or the time is too short; it names a sufficient budget. Also if a plan
-            of that name was made for another request.
+        UsageError: if no model fits the budget, or the time is too short; it names what would do. Also if a plan of
+            that name was made for another request.
         InputError: if the documents or the teacher cannot be used.
     """
     params.check()
@@ -106,7 +105,7 @@ class _Compression:
         return result if dry_run else self._with_verdict(result, outcome)
 
     def _with_verdict(self, result: Result, outcome: Any) -> Result:
-        """The result of a plan that was run, with its verdict and report; warns if there is no verdict.
+        """The result of a plan that was run, with what came out of it.
 
         Args:
             outcome: the outcome of the stage `run`.
@@ -131,8 +130,8 @@ class _Compression:
     def _find_or_make_plan(self) -> tuple[PlanFile, float]:
         """The plan to run, and the seconds that are left for it.
 
-        An existing plan is used if it was made for this request, these documents and this teacher, and `force` does not
-        replace it.
+        It is the one that is there, if that was made for this request, these documents and this teacher, and `force`
+        does not replace it.
         """
         params, before = self._params, self._plan_there()
         changed = False
@@ -268,7 +267,7 @@ class _Compression:
             return find_command(params.command).load().run(params, work, reporter, late)
         except SentcompressError as error:
             # The options of a stage, such as `force` if an edited one would replace a result: only `run` can set them.
-            line = shell_line(["sentcompress", "run", self._path, *work_words(self._work.path), "--set"])
+            line = f"sentcompress run {shell_word(self._path)} --work {shell_word(work.path)} --set"
             hint = error.hint and error.hint.replace("--set", line)
             raise error.reworded(error.message, hint) from None
 
