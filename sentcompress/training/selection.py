@@ -84,7 +84,7 @@ class Selection:
         self._train(True)
         waited = (progress.sentences - progress.best_sentences) / self.rows
         if patience is not None and waited >= patience:
-            progress.stopped = f"no better dev score in {patience:g} epochs"
+            progress.stopped = f"no better dev score in {patience:g} epoch{'' if patience == 1 else 's'}"
         self._diagnose(watch.health(), score, still)
         return score
 

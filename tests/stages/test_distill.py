@@ -217,7 +217,7 @@ def test_the_best_checkpoint_is_kept_and_not_the_last(work: WorkDirectory, dev: 
 def test_patience_ends_the_training(work: WorkDirectory, dev: Path) -> None:
     numbers = dict(SHORT, epochs=50, lr=1e-9, eval_every=4, patience=1)
     artifact = stage.run(params("mse", options=("head=none",), dev=dev, **numbers), work)
-    assert artifact.facts["stopped"] == "no better dev score in 1 epochs"
+    assert artifact.facts["stopped"] == "no better dev score in 1 epoch"
     epoch = math.ceil(artifact.facts["training_rows"] / numbers["batch_size"])
     assert epoch <= artifact.facts["steps"] - artifact.facts["best_step"] <= epoch + numbers["eval_every"]
 
