@@ -35,7 +35,7 @@ from sentcompress.corpora.document_files import (
     read_folder,
 )
 from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
-from sentcompress.corpora.markup import PAGES
+from sentcompress.corpora.markup import HTML, PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, read_table
 from sentcompress.corpora.records import Record, find_layout
 from sentcompress.corpora.text_files import BadRecords
@@ -175,7 +175,7 @@ def _check_local(
     config: str | None,
     revision: str | None,
 ) -> None:
-    """Raise InputError for options of hub data sets if no input is one; the error calls the inputs `names`."""
+    """Raise InputError for options that none of the inputs, together called `names`, has any use for."""
     if given := [flag for flag, value in (("`config`", config), ("`revision`", revision)) if value is not None]:
         raise InputError(f"{listed(given)}: {names} is not a data set of the hub", f"leave out {listed(given)}")
     files: list[Readable] = []
@@ -185,9 +185,22 @@ def _check_local(
         elif isinstance(source, ByteSource):
             files.append(source)
     need_columns(files, names, options)
+    if options.text_as and not any(_divides_text(one, options.format) for one in files):
+        raise InputError(f"`text_as`: there is no text file in {names}", "leave out `text_as`")
     if options.split != ReadOptions.split and not any(_has_splits(one, options) for one in files):
         why = "the column split of documents is ignored" if options.documents else "has no rows with a split"
         raise InputError(f"`split`: {names} is not a data set of the hub, and {why}", "leave out `split`")
+
+
+def _divides_text(readable: Readable, format_name: str | None) -> bool:
+    """Whether a file is text that `text_as` divides: no table and no HTML page. One that cannot be read may be."""
+    source = as_source(readable)
+    if source.extension in PAGES and not format_name:
+        return source.extension not in HTML
+    try:
+        return find_format(source, format_name) == "text"
+    except InputError:
+        return True
 
 
 def _has_splits(readable: Readable, options: ReadOptions) -> bool:

@@ -162,6 +162,12 @@ def test_options_that_no_input_has_use_for_are_errors(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no table in"):
             opened([docs], tmp_path, options)
         opened([docs, table], tmp_path, options)
+    (tmp_path / "page.html").write_text("<p>one</p>")
+    for names in ([table], [tmp_path / "page.html", table]):
+        with pytest.raises(InputError, match="`text_as`: there is no text file in"):
+            opened(names, tmp_path, ReadOptions(text_as="line"))
+    opened([docs, table], tmp_path, ReadOptions(text_as="line"))
+    opened([table], tmp_path, ReadOptions("text", text_as="line"))
     opened([docs, table], tmp_path, ReadOptions(split="test"))
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"sentence1": "x", "sentence2": "y", "split": "test"}\n')
