@@ -114,5 +114,5 @@ def _file_instead_of(output: Path) -> Path | None:
 COMMAND = Command(
     Params,
     "Encode texts with any model. Writes a .npy or .parquet file, or a folder of numbered files with ids.",
-    version=3,  # a Markdown file is one text; passages of all rows, whatever their column `split` says
+    version=4,  # a Markdown file is one text; all rows are read, whatever their column `split` says
 )

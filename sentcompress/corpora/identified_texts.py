@@ -216,6 +216,7 @@ def texts_of_folder(
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
     need_columns(found.files, str(folder), options)
+    options = replace(options, every_split=True)  # as the rows of a table that is not cut
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         return _not_empty((cut or whole_documents)(read_folder(found, folder, options, bad)), str(folder))
@@ -226,6 +227,7 @@ def texts_of_folder(
 
 def _of_documents(source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None) -> IdentifiedTexts:
     need_columns((source,), source.name, options)
+    options = replace(options, every_split=True)  # as the rows of a table that is not cut
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         return _not_empty(cut(read_documents(source, options, bad)), source.name)

@@ -95,6 +95,11 @@ def told_skipped(count: int) -> str:
     return f"skipped {counted(count, 'unreadable line or file', 'unreadable lines or files')}"
 
 
+def told_other_splits(count: int, split: str) -> str:
+    """The number of rows that were left out because they are of other splits than `split`, in words."""
+    return f"left out {counted(count, 'row')} whose column split is not {split}"
+
+
 class HeldText:
     """Counts the text of a data set that is held in memory.
 

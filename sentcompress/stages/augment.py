@@ -31,11 +31,10 @@ from sentcompress.corpora.mixing import as_facts, mixed, weights_of
 from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import BadRecords, told_other_splits
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import sharded
@@ -242,9 +241,7 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         raise
     bad.warn(reporter)
     if bad.other_splits:
-        reporter.note(
-            f"left out {counted(bad.other_splits, 'row')} whose column split is not {params.split} (`split` chooses)"
-        )
+        reporter.note(f"{told_other_splits(bad.other_splits, params.split)} (`split` chooses)")
     if params.limit is not None and tally.originals < params.limit:
         reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:

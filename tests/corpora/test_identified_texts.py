@@ -174,3 +174,8 @@ def test_passages_are_of_rows_of_any_split(tmp_path: Path) -> None:
     rows = ({"id": split, "text": "A text.", "split": split} for split in ("train", "test"))
     source = as_source(written(tmp_path / "a.jsonl", *rows))
     assert [one for one, _ in identified_texts(source, cut=passages_of).read()] == ["train#0", "test#0"]
+    (folder := tmp_path / "docs").mkdir()
+    sentences = ({"id": split, "sentence": "A text.", "split": split} for split in ("train", "test"))
+    path = written(folder / "b.jsonl", *sentences)
+    assert [one for one, _ in identified_texts(as_source(path), cut=passages_of).read()] == ["train#0", "test#0"]
+    assert [one for one, _ in texts_of_folder(folder, find_document_files(folder)).read()] == ["train", "test"]

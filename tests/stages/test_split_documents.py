@@ -413,6 +413,13 @@ def test_a_column_split_counts_in_pairs_and_not_in_documents(tmp_path: Path) -> 
     texts = [{"text": f"{sentence(generator)} {sentence(generator)}", **row} for row in rows]
     assert run(tmp_path, write_jsonl(tmp_path / "pairs.jsonl", pairs), split="test").facts["documents"] == 120
     assert run(tmp_path, write_jsonl(tmp_path / "texts.jsonl", texts), name="texts").facts["documents"] == 120
+    listener = Listener()
+    asked = Params(inputs=(str(tmp_path / "pairs.jsonl"), str(tmp_path / "texts.jsonl")), name="both")
+    assert split_documents.run(asked, WorkDirectory(tmp_path / "work"), listener).facts["documents"] == 240
+    assert "left out 60 rows whose column split is not train" in listener.notes
+    with pytest.raises(InputError, match="has no rows of split 'dev'") as raised:
+        run(tmp_path, tmp_path / "pairs.jsonl", split="dev", name="none")
+    assert raised.value.hint == "its splits: test, train"
     said = keys_of(Params)["split"].opt.help
     assert said == "Split of a hub data set, or of a table of pairs with a column split."
 
