@@ -421,7 +421,7 @@ def test_queries_of_a_file_and_json(
         search(work, queries=tmp_path / "log.csv", collection=str(collection), model=str(tiny_model))
 
 
-@pytest.mark.parametrize(("name", "content"), [("log.txt", "\n \n"), ("log.jsonl", '{"query": 5}\n')])
+@pytest.mark.parametrize(("name", "content"), [("log.txt", "\n \n"), ("log.jsonl", '{"query": null}\n')])
 def test_a_file_without_queries_is_an_error(work: WorkDirectory, tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=f"{name} holds no queries"):
