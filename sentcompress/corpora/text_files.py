@@ -62,6 +62,7 @@ class BadRecords:
         count: how many were.
         first: the message for the first of them.
         other_splits: rows that were left out because their column `split` names another one.
+        empty: documents that were left out because they have no text.
         unasked: table -> its text columns, if they were chosen by their names and each is read as a document.
     """
 
@@ -69,6 +70,7 @@ class BadRecords:
     count: int = 0
     first: str | None = field(default=None)
     other_splits: int = 0
+    empty: int = 0
     unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:

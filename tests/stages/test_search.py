@@ -462,6 +462,10 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     (tmp_path / "bad.jsonl").write_text("{\n")
     with pytest.raises(InputError, match="JSON"):
         search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
+    make_documents(work, TEXTS[:9], TEXTS[:2])
+    with pytest.raises(MissingArtifactError, match="no documents named 'mian'") as raised:
+        search(work, "a dog", model=str(tiny_model), collection="documents/mian")
+    assert raised.value.hint == "did you mean main?"
     assert work.names("indexes") == []
 
 
@@ -499,6 +503,9 @@ def test_empty_texts_are_left_out(
     assert [one["id"] for one in answer.results] == ["3", "1"]
     with pytest.raises(InputError, match="has no documents with text"):
         search(work, "a dog", model=str(tiny_model), collection=str(blank))
+    told = Listener()
+    run(Params(collection=str(lines), model=str(tiny_model), force=True), work, told)
+    assert "left out 2 empty texts" in told.notes
     lines.write_text(f"{TEXTS[0]}\n\n", encoding="utf-8")
     assert (
         _run(["search", "a dog", "--model", str(tiny_model), "--collection", str(lines), "--work", str(work.path)]) == 0
