@@ -130,7 +130,8 @@ def _for_length(
     """The augmentations and warnings that remain: of documents, only the copies that were asked for."""
     if None not in (params.wordnet, params.back_translate) or params.translator:
         return augmentations, skipped
-    words = usual_length(inputs)
+    weights = weights_of(params.share, params.inputs)
+    words = usual_length([given for given, weight in zip(inputs, weights, strict=True) if weight])
     if words <= DOCUMENT_WORDS:
         return augmentations, skipped
     reporter.note(

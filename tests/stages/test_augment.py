@@ -258,6 +258,10 @@ def test_documents_are_copied_only_if_asked(tmp_path: Path, monkeypatch: pytest.
     assert (only, len(notes)) == ({"original"}, 1)
     assert sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)[0] == {"original", "wordnet"}
     assert sources("both", augment.DOCUMENT_WORDS + 1, wordnet=1, back_translate=1) == (both, [])
+    sources("longest", 400)
+    names = tuple(str(tmp_path / f"{words}.txt") for words in (400, augment.DOCUMENT_WORDS))
+    mixed = Params(inputs=names, words=100_000, share=("400.txt=0",), name="mixed")
+    assert set(augment.run(mixed, work).facts["by_source"]) == both, "an input that is left out does not count"
 
 
 def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
