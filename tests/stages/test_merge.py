@@ -149,6 +149,14 @@ def test_what_is_missing_is_named(work: WorkDirectory, tiny_model: Path) -> None
     assert "--shard 2/5" in str(error.value.hint)
     with locked(folder / ".5-of-5.lock", "it"), pytest.raises(InputError, match="shard 5/5 is being written"):
         merged(work)
+    with locked(folder / ".2-of-5.lock", "it"), pytest.raises(InputError, match="shard 2/5 is being written") as error:
+        merged(work)
+    assert "--shard 3/5" in str(error.value.hint), "not the one that is being written"
+    for number in (3, 5):
+        embed(work, tiny_model, f"{number}/5")
+    with locked(folder / ".2-of-5.lock", "it"), pytest.raises(InputError) as error:
+        merged(work)
+    assert error.value.hint == "wait for the shards that are being written"
     assert work.find("teacher-vectors", "main") is None
 
 
