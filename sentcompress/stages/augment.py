@@ -244,7 +244,9 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
     if bad.other_splits:
         reporter.note(f"{told_other_splits(bad.other_splits, params.split)} (`split` chooses)")
     if params.limit is not None and tally.originals < params.limit:
-        reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
+        whole = not (params.words or {"too_short", "too_long"} & set(tally.skipped))
+        given = "the input has" if whole else "the other options leave"
+        reporter.note(f"{given} {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:
         path.write_text(json.dumps(asdict(tally)), encoding="utf-8")
     return tally

@@ -286,6 +286,10 @@ def test_fewer_sentences_than_the_limit_are_told(tmp_path: Path) -> None:
         params = Params(inputs=(str(tmp_path / "a.txt"),), limit=limit, name=f"limit-{limit}", **PLAIN)
         augment.run(params, work, listener)
     assert listener.notes == ["the input has 2 distinct sentences, fewer than `limit` 1,000"]
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    params = Params(inputs=(str(tmp_path / "a.txt"),), limit=3, max_length=3, name="short", **PLAIN)
+    augment.run(params, work, listener)
+    assert listener.notes[1:] == ["the other options leave 2 distinct sentences, fewer than `limit` 3"]
 
 
 def test_a_triplet_never_names_a_sentence_that_was_left_out(tmp_path: Path, nli: Path) -> None:
