@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
+from interrupting import interrupted
 from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
@@ -295,6 +296,27 @@ def test_a_killed_run_goes_on_at_the_first_missing_file_with_the_same_bytes(
     again = encode(work, model, lines, tmp_path / "parts", store=store)
     assert streamed == -1000 + 5 - after
     assert (again.rows, again.sentences_per_second) == (230, 0.0)
+
+
+def test_a_resumed_folder_is_encoded_in_the_batches_that_are_asked_for(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As advised if the memory did not suffice."""
+    used: list[int] = []
+
+    class Engine(EncodeEngine):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            used.append(self.plan.batch_tokens)
+
+    monkeypatch.setattr(stage, "EncodeEngine", Engine)
+    lines, output = jsonl(tmp_path / "a.jsonl"), tmp_path / "out"
+    with interrupted(vector_folder.VectorFolder, "finish"):
+        encode(work, tiny_model, lines, output)
+    for tokens in (64, None):
+        encode(work, tiny_model, lines, output, batch_tokens=tokens)
+    assert used[1:] == [64, used[0]]
+    assert json.loads((output / "manifest.json").read_text())["plan"]["batch_tokens"] == used[0]
 
 
 def test_nothing_is_replaced_after_the_lock_was_lost(
