@@ -447,6 +447,8 @@ def test_files_that_cannot_be_read_are_left_out_of_vectors_with_ids(
     assert "`skip_bad`" in str(told.value.hint)
     assert encode(work, tiny_model, str(folder), tmp_path / "vectors", skip_bad=True).rows == 1
     assert sentcompress.read_vectors(tmp_path / "vectors").ids == ["a.txt"]
+    with pytest.raises(UsageError, match="`id_column` names the column of ids"):
+        encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "v.npy", id_column="title")
     with pytest.raises(UsageError, match="skip_bad"):
         encode(work, tiny_model, str(folder), tmp_path / "vectors.npy", skip_bad=True)
     for texts in (folder, folder / "b.txt"):  # vectors without ids: nothing can be left out
