@@ -347,6 +347,8 @@ def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="6 errors") as caught:
         augment.run(params, WorkDirectory(tmp_path))
     assert "`format` jsnl: did you mean jsonl?" in caught.value.faults
+    with pytest.raises(UsageError, match="`translator` is given 2 times, which needs `back_translate` 2, not 1"):
+        Params(inputs=("a.txt",), translator=("nlpaug", "there,back")).check()
 
 
 def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
