@@ -101,15 +101,12 @@ class FolderInput:
     folder: Path
     found: FolderFiles
     digest: str
+    origin: str
     options: ReadOptions
 
     @property
     def reference(self) -> str:
         return f"file:{self.folder.resolve()}"
-
-    @property
-    def origin(self) -> str:
-        return self.folder.resolve().name
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
         return folder_records(self.found, self.folder, self.options, bad)
@@ -157,7 +154,7 @@ def open_inputs(
                 file = as_source(source.path / TRAIN)
                 inputs.append(FileInput(file, source.reference, source.digest, source.reference, ReadOptions()))
             elif isinstance(source, FolderFiles):
-                inputs.append(_folder_input(Path(name), source, options, reporter))
+                inputs.append(_folder_input(Path(name), source, _origin(name, names), options, reporter))
             elif source is None:
                 from sentcompress.corpora.hub import hub_input
 
@@ -262,15 +259,24 @@ def is_hub_data(name: str) -> bool:
 
 def _origin(name: str, names: Sequence[str]) -> str:
     """The bare file name if it is unambiguous, so that moving a folder does not change the table; else the path."""
-    short = Path(name).name if name != STDIN else "stdin"
-    return short if sum(Path(other).name == short for other in set(names)) <= 1 else str(Path(name).resolve())
+    short = _short(name)
+    return short if sum(_short(other) == short for other in set(names)) <= 1 else str(Path(name).resolve())
 
 
-def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
+def _short(name: str) -> str:
+    """The name of a file or folder without its path; of standard input, stdin."""
+    if name == STDIN:
+        return "stdin"
+    return Path(name).resolve().name if os.path.isdir(name) else Path(name).name
+
+
+def _folder_input(
+    folder: Path, found: FolderFiles, origin: str, options: ReadOptions, reporter: Reporter
+) -> FolderInput:
     if unread := found.unread(folder):
         reporter.note(unread)
     with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
-        return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), options)
+        return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), origin, options)
 
 
 def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:

@@ -37,9 +37,14 @@ def test_files_of_the_same_name_have_different_origins(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(folder)
+        (tmp_path / folder / "docs").mkdir()
+        (tmp_path / folder / "docs" / "a.txt").write_text(folder)
     names = [str(tmp_path / folder / "a.txt") for folder in ("x", "y")]
+    names += [str(tmp_path / folder / "docs") for folder in ("x", "y")]
     with open_inputs(names, ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
         assert [given.origin for given in inputs] == names
+    with open_inputs([names[-1]], ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
+        assert inputs[0].origin == "docs"
 
 
 def test_standard_input_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
