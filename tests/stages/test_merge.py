@@ -262,8 +262,11 @@ def test_shards_of_an_older_version_are_not_merged(
 ) -> None:
     embed(work, tiny_model, "1/1")
     monkeypatch.setattr("sentcompress.store.shard_plan.version_of", lambda command: 7)
-    with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7"):
+    with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7") as error:
         merged(work)
+    assert error.value.hint == "run the commands of its shards again, the first one with --force", (
+        "not an option of merge"
+    )
 
 
 def test_what_to_merge(work: WorkDirectory, tiny_model: Path) -> None:
