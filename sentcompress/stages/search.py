@@ -146,9 +146,10 @@ def _collection(params: Params, work: WorkDirectory) -> Collection:
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if reading == CollectionOptions():
-            read = index.facts["reading"]
-            reading = CollectionOptions(**{**read, "column": tuple(read["column"] or ())})
+        # What is given comes on top of how that index was read.
+        given = {option: value for option, value in asdict(reading).items() if value}
+        read = {**index.facts["reading"], **given}
+        reading = CollectionOptions(**{**read, "column": tuple(read["column"] or ())})
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
             f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"

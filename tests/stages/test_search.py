@@ -98,6 +98,7 @@ def test_each_column_of_ids_has_an_index_of_its_own(work: WorkDirectory, tiny_mo
     assert len(work.names("indexes")) == 2
     # Without a collection, the last index is searched, and its ids are read in the same way.
     assert search(work, TEXTS[3], model=str(tiny_model)).answers[0].results[0]["id"] == "u3"
+    assert search(work, TEXTS[3], model=str(tiny_model), passages=True).answers[0].results[0]["id"] == "u3#0"
 
 
 def test_collections_of_similar_names_have_indexes_of_their_own(
