@@ -128,19 +128,23 @@ def _for_length(
     reporter: Reporter,
 ) -> tuple[Augmentations, list[str]]:
     """The augmentations and warnings that remain: of documents, only the copies that were asked for."""
-    if None not in (params.wordnet, params.back_translate) or params.translator:
+    asked = {"wordnet": params.wordnet, "back_translate": params.back_translate}
+    if params.translator and params.back_translate is None:
+        asked["back_translate"] = DEFAULT_COPIES  # who names a translator asks for it
+    left = [f"`{option}` 1" for option, copies in asked.items() if copies is None]
+    if not left:
         return augmentations, skipped
     weights = weights_of(params.share, params.inputs)
     words = usual_length([given for given, weight in zip(inputs, weights, strict=True) if weight])
     if words <= DOCUMENT_WORDS:
         return augmentations, skipped
     reporter.note(
-        f"half of the words are in texts of {words} words or more, so the texts count as documents, and no copies are "
-        "made; `wordnet` 1 and `back_translate` 1 make copies"
+        f"half of the words are in texts of {words} words or more, so the texts count as documents, of which no copies "
+        f"are made by default; {' and '.join(left)} {'makes' if len(left) == 1 else 'make'} copies"
     )
     if words > WORDS_READ:
         reporter.note("most models read about 180 words of a text; split-documents cuts documents into passages")
-    return _augmentations(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
+    return _augmentations(replace(params, wordnet=asked["wordnet"] or 0, back_translate=asked["back_translate"] or 0))
 
 
 def usual_length(inputs: list[Input]) -> int:

@@ -256,7 +256,11 @@ def test_documents_are_copied_only_if_asked(tmp_path: Path, monkeypatch: pytest.
     assert sources("short", augment.DOCUMENT_WORDS) == (both, [])
     only, notes = sources("long", augment.DOCUMENT_WORDS + 1)
     assert (only, len(notes)) == ({"original"}, 1)
-    assert sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)[0] == {"original", "wordnet"}
+    only, (note,) = sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)
+    assert only == {"original", "wordnet"}
+    assert note.endswith("; `back_translate` 1 makes copies"), "WordNet copies are made"
+    translated = sources("translated", augment.DOCUMENT_WORDS + 1, translator=("apertium",))[0]
+    assert translated == {"original", "back-translation"}
     assert sources("both", augment.DOCUMENT_WORDS + 1, wordnet=1, back_translate=1) == (both, [])
     sources("longest", 400)
     names = tuple(str(tmp_path / f"{words}.txt") for words in (400, augment.DOCUMENT_WORDS))
