@@ -12,10 +12,12 @@ from typing import Any
 
 from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
+from sentcompress.commands.shared import STDIN
 from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import without_compression
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.documents_artifact import find_documents
+from sentcompress.corpora.inputs import is_pipe
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.text_files import BadRecords, batches
@@ -154,6 +156,9 @@ def _collection(params: Params, work: WorkDirectory) -> Collection:
         raise MissingArtifactError(
             f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"
         )
+    if name == STDIN or (name and is_pipe(name)):
+        what = "standard input" if name == STDIN else name
+        raise InputError(f"`collection` {what} can be read only once, but is read several times", "name a file")
     named = find_documents(work, name) if name else None
     if name is None or named:
         return collection_of_documents(work, named.name if named else None, reading)

@@ -463,6 +463,10 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     (tmp_path / "bad.jsonl").write_text("{\n")
     with pytest.raises(InputError, match="JSON"):
         search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("-", str(tmp_path / "pipe")):
+        with pytest.raises(InputError, match="can be read only once"):
+            search(work, "a dog", model=str(tiny_model), collection=name)
     make_documents(work, TEXTS[:9], TEXTS[:2])
     with pytest.raises(MissingArtifactError, match="no documents named 'mian'") as raised:
         search(work, "a dog", model=str(tiny_model), collection="documents/mian")
