@@ -73,6 +73,9 @@ class Params(Sharded, Reading, Named):
             faults.append(f"`max_length` {self.max_length} is below `min_length` {self.min_length}")
         if self.share and self.words is None:
             faults.append("`share` needs `words`")
+        copies = 1 if self.back_translate is None else self.back_translate
+        if 0 < copies < (given := len(self.translator)):
+            faults.append(f"`translator` is given {given} times, which needs `back_translate` {given}, not {copies}")
         try:
             weights_of(self.share, self.inputs)
         except ValueError as error:

@@ -86,8 +86,10 @@ class Params(Sharded, Hub):
             faults.append(f"`shard` needs a folder as `output`, a name without suffix, not {self.output}")
         if self.runtime != "torch" and (self.dtype != "auto" or self.batch_tokens is not None):
             faults.append(f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}")
-        if self.skip_bad and self.output.suffix == ".npy":
+        if self.skip_bad and self.output.suffix == NPY:
             faults.append("`skip_bad` leaves texts out, and .npy has no ids: name a .parquet file or a folder")
+        if self.id_column is not None and self.output.suffix == NPY:
+            faults.append("`id_column` names the column of ids, and .npy has no ids: name a .parquet file or a folder")
         return faults + self._faults_of_output()
 
     def _faults_of_output(self) -> list[str]:
@@ -114,5 +116,5 @@ def _file_instead_of(output: Path) -> Path | None:
 COMMAND = Command(
     Params,
     "Encode texts with any model. Writes a .npy or .parquet file, or a folder of numbered files with ids.",
-    version=3,  # a Markdown file is one text; passages of all rows, whatever their column `split` says
+    version=4,  # a Markdown file is one text; all rows are read, whatever their column `split` says
 )

@@ -84,5 +84,5 @@ class Params(IndexOptions, Hub):
 COMMAND = Command(
     Params,
     "Search a collection with one model, or two side by side.",
-    version=4,  # rows of documents are read whatever their column `split` says
+    version=5,  # all rows are read, whatever their column `split` says
 )

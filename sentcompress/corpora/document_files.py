@@ -17,7 +17,14 @@ from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document, plain_document
 from sentcompress.corpora.html_pages import UTF16, check_parser, html_page
 from sentcompress.corpora.markup import HTML, MARKUP, PAGES, marked_up
-from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, rows_of
+from sentcompress.corpora.readers import (
+    FILE_EXTENSIONS,
+    ReadOptions,
+    find_format,
+    no_rows_of_split,
+    read_records,
+    rows_of,
+)
 from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, as_text, find_layout
 from sentcompress.corpora.text_files import (
     LONE_SURROGATE,
@@ -220,22 +227,36 @@ def documents_of_rows(
 ) -> Iterator[Document]:
     """The documents of the rows of a table; the columns are chosen by the first row.
 
-    Rows of pairs and triplets give one document for each of their sentences; `bad` keeps the columns.
+    Rows of pairs and triplets give one document for each of their sentences; `bad` keeps the columns, and counts the
+    rows of other splits.
 
     Raises:
-        InputError: if a named column is missing, or no column is known to hold text.
+        InputError: if a named column is missing, no column is known to hold text, or all rows are of other splits.
     """
     layout: Layout | None = None
+    others: set[str] = set()
+    found = False
     for number, row in rows:
         if layout is None:
             layout = find_layout(name, list(row), options.columns, None, joined=True)
             find_columns(name, [options.id_column] if options.id_column else [], list(row))
             if not layout.document and len(layout.columns) > 1:
                 bad.unasked[name] = layout.columns
+            if options.every_split:
+                layout = replace(layout, split=None)
         try:
-            yield from _of_row(f"{name}:{number}", row, layout, options)
+            documents = _of_row(f"{name}:{number}", row, layout, options)
         except BadRecordError as error:
             bad.add(f"{name}, line {number}: {error}")
+            continue
+        if documents is None:
+            others.add(str(row.get("split")))
+            bad.other_splits += 1
+            continue
+        found = True
+        yield from documents
+    if others and not found:
+        raise no_rows_of_split(name, options.split, others)
 
 
 def usual_unit(source: ByteSource) -> str:
@@ -272,16 +293,18 @@ def _known_id(row: Mapping[str, object]) -> str:
     return str(given).strip() if isinstance(given, str | int) and not isinstance(given, bool) else ""
 
 
-def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> Iterator[Document]:
+def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> list[Document] | None:
+    """The documents of a row; None if it is of another split."""
     name = id_of(row, options.id_column) if options.id_column else _known_id(row) or number
     if layout.document:  # of any split: all of them will be searched
-        yield plain_document(name, layout.title(row), layout.body(row))
-        return
+        return [plain_document(name, layout.title(row), layout.body(row))]
     record = layout.record(row, options.split)
     if record is None:
-        return
-    for place, text in enumerate(record.texts, 1):
-        yield plain_document(f"{name}-{place}" if len(record.texts) > 1 else name, "", text)
+        return None
+    several = len(record.texts) > 1
+    return [
+        plain_document(f"{name}-{place}" if several else name, "", text) for place, text in enumerate(record.texts, 1)
+    ]
 
 
 def _text_documents(source: ByteSource, unit: str, bad: BadRecords) -> Iterator[Document]:

@@ -96,7 +96,7 @@ class IdentifiedTexts:
     table: bool = False
 
     def tell(self, reporter: Reporter, *, ids: bool = True) -> None:
-        """Report skipped texts and changed ids, after all texts were read.
+        """Report texts that were left out, and changed ids, after all texts were read.
 
         Args:
             ids: whether the ids are used.
@@ -107,6 +107,8 @@ class IdentifiedTexts:
                 "0, unless `id_column` names another column"
             )
         self.read.bad.warn(reporter)
+        if self.read.bad.empty:
+            reporter.note(f"left out {counted(self.read.bad.empty, 'document')} without text")
         if self.read.renamed:
             reporter.warn(
                 f"{self.name}: {counted(self.read.renamed, 'text')} with the id of an earlier one; a number is added "
@@ -216,9 +218,10 @@ def texts_of_folder(
         (corpus,) = found.files
         return _of_file(as_source(corpus), lambda _: rows_of(corpus), named=True)
     need_columns(found.files, str(folder), options)
+    options = replace(options, every_split=True)  # as the rows of a table that is not cut
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
-        return _not_empty((cut or whole_documents)(read_folder(found, folder, options, bad)), str(folder))
+        return _texts_of(read_folder(found, folder, options, bad), cut or whole_documents, bad, str(folder))
 
     ids = DistinctIds(read, skip_bad=skip_bad)
     return IdentifiedTexts(str(folder), ids, True, lambda: digest_of_folder(folder, found))
@@ -226,9 +229,10 @@ def texts_of_folder(
 
 def _of_documents(source: ByteSource, options: ReadOptions, cut: Cut, skip_bad: bool | None) -> IdentifiedTexts:
     need_columns((source,), source.name, options)
+    options = replace(options, every_split=True)  # as the rows of a table that is not cut
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
-        return _not_empty(cut(read_documents(source, options, bad)), source.name)
+        return _texts_of(read_documents(source, options, bad), cut, bad, source.name)
 
     return _of_file(source, read, named=True, skip_bad=skip_bad)
 
@@ -241,13 +245,16 @@ def _of_file(source: ByteSource, read: Reading, *, named: bool, skip_bad: bool |
     return IdentifiedTexts(source.name, DistinctIds(read, repeated=named, skip_bad=skip_bad), named, digest)
 
 
-def _not_empty(texts: Iterator[IdentifiedText], name: str) -> Iterator[IdentifiedText]:
-    """The texts; at their end, InputError if there was none."""
-    empty = True
-    for text in texts:
-        empty = False
-        yield text
-    if empty:
+def _texts_of(documents: Iterable[Document], cut: Cut, bad: BadRecords, name: str) -> Iterator[IdentifiedText]:
+    """The texts of documents; `bad` counts documents without any. At their end, InputError if there was no text."""
+    found = False
+    for document in documents:
+        empty = True
+        for text in cut((document,)):
+            found, empty = True, False
+            yield text
+        bad.empty += empty
+    if not found:
         raise InputError(f"{name} has no text: its files are empty", "give documents with text")
 
 

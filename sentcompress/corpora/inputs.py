@@ -35,7 +35,7 @@ from sentcompress.corpora.document_files import (
     read_folder,
 )
 from sentcompress.corpora.documents_artifact import TRAIN, find_documents, names_documents
-from sentcompress.corpora.markup import PAGES
+from sentcompress.corpora.markup import HTML, PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS, ReadOptions, find_format, read_records, read_table
 from sentcompress.corpora.records import Record, find_layout
 from sentcompress.corpora.text_files import BadRecords
@@ -101,15 +101,12 @@ class FolderInput:
     folder: Path
     found: FolderFiles
     digest: str
+    origin: str
     options: ReadOptions
 
     @property
     def reference(self) -> str:
         return f"file:{self.folder.resolve()}"
-
-    @property
-    def origin(self) -> str:
-        return self.folder.resolve().name
 
     def records(self, bad: BadRecords) -> Iterator[Record]:
         return folder_records(self.found, self.folder, self.options, bad)
@@ -157,7 +154,7 @@ def open_inputs(
                 file = as_source(source.path / TRAIN)
                 inputs.append(FileInput(file, source.reference, source.digest, source.reference, ReadOptions()))
             elif isinstance(source, FolderFiles):
-                inputs.append(_folder_input(Path(name), source, options, reporter))
+                inputs.append(_folder_input(Path(name), source, _origin(name, names), options, reporter))
             elif source is None:
                 from sentcompress.corpora.hub import hub_input
 
@@ -175,7 +172,7 @@ def _check_local(
     config: str | None,
     revision: str | None,
 ) -> None:
-    """Raise InputError for options of hub data sets if no input is one; the error calls the inputs `names`."""
+    """Raise InputError for options that none of the inputs, together called `names`, has any use for."""
     if given := [flag for flag, value in (("`config`", config), ("`revision`", revision)) if value is not None]:
         raise InputError(f"{listed(given)}: {names} is not a data set of the hub", f"leave out {listed(given)}")
     files: list[Readable] = []
@@ -185,9 +182,22 @@ def _check_local(
         elif isinstance(source, ByteSource):
             files.append(source)
     need_columns(files, names, options)
+    if options.text_as and not any(_divides_text(one, options.format) for one in files):
+        raise InputError(f"`text_as`: there is no text file in {names}", "leave out `text_as`")
     if options.split != ReadOptions.split and not any(_has_splits(one, options) for one in files):
         why = "the column split of documents is ignored" if options.documents else "has no rows with a split"
         raise InputError(f"`split`: {names} is not a data set of the hub, and {why}", "leave out `split`")
+
+
+def _divides_text(readable: Readable, format_name: str | None) -> bool:
+    """Whether a file is text that `text_as` divides: no table and no HTML page. One that cannot be read may be."""
+    source = as_source(readable)
+    if source.extension in PAGES and not format_name:
+        return source.extension not in HTML
+    try:
+        return find_format(source, format_name) == "text"
+    except InputError:
+        return True
 
 
 def _has_splits(readable: Readable, options: ReadOptions) -> bool:
@@ -249,15 +259,24 @@ def is_hub_data(name: str) -> bool:
 
 def _origin(name: str, names: Sequence[str]) -> str:
     """The bare file name if it is unambiguous, so that moving a folder does not change the table; else the path."""
-    short = Path(name).name if name != STDIN else "stdin"
-    return short if sum(Path(other).name == short for other in set(names)) <= 1 else str(Path(name).resolve())
+    short = _short(name)
+    return short if sum(_short(other) == short for other in set(names)) <= 1 else str(Path(name).resolve())
 
 
-def _folder_input(folder: Path, found: FolderFiles, options: ReadOptions, reporter: Reporter) -> FolderInput:
+def _short(name: str) -> str:
+    """The name of a file or folder without its path; of standard input, stdin."""
+    if name == STDIN:
+        return "stdin"
+    return Path(name).resolve().name if os.path.isdir(name) else Path(name).name
+
+
+def _folder_input(
+    folder: Path, found: FolderFiles, origin: str, options: ReadOptions, reporter: Reporter
+) -> FolderInput:
     if unread := found.unread(folder):
         reporter.note(unread)
     with reporter.track(f"hashing {folder.name}", total=len(found.files), unit="files") as task:
-        return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), options)
+        return FolderInput(folder, found, digest_of_folder(folder, found, task.advance), origin, options)
 
 
 def _file_input(name: str, source: ByteSource, origin: str, options: ReadOptions, reporter: Reporter) -> FileInput:

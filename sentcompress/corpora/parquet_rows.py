@@ -33,13 +33,13 @@ _BUFFER = 2**18
 
 
 def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The text and integer columns, row by row, with the row number.
+    """The columns of text, integers and booleans, row by row, with the row number.
 
     A text that is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.
 
     Raises:
-        InputError: not a Parquet file, or damaged; no text or integer column, or two of the same name; no rows; pages
-            or a footer above the limits; far more rows or text than the size of the file suggests.
+        InputError: not a Parquet file, or damaged; none of these columns, or two of the same name; no rows; pages or a
+            footer above the limits; far more rows or text than the size of the file suggests.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -101,13 +101,14 @@ class _Reading:
                 yield batch.schema.names, [self._values(column) for column in batch.columns]
 
     def _plain_columns(self) -> list[str]:
-        """The columns that are read: text and integers, not vectors or structures."""
+        """The columns that are read: text, integers and booleans (labels), not vectors or structures."""
         import pyarrow.types as types
 
         def is_plain(kind: Any) -> bool:
             if types.is_dictionary(kind):
                 return is_plain(kind.value_type)
-            return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_integer))
+            read = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
+            return any(test(kind) for test in read)
 
         schema = self._table.schema_arrow
         plain = [field.name for field in schema if is_plain(field.type)]
@@ -133,7 +134,7 @@ class _Reading:
         import pyarrow.types as types
 
         kind = column.type
-        if types.is_integer(kind):
+        if types.is_integer(kind) or types.is_boolean(kind):
             return column.to_pylist()  # type: ignore[no-any-return]
         if types.is_dictionary(kind):
             # Equal values share memory in a dictionary, but not as Python strings.

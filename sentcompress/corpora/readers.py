@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -47,6 +47,7 @@ class ReadOptions:
         documents: whether rows are read as documents, and those with a text of their own are taken from any split.
         joined: whether the columns make one text instead of a sentence each.
         split: the rows to take from a data set with several splits.
+        every_split: whether the rows of all splits are read as documents, whatever `split` is.
         domain: the column with the domain of each row.
         text_as: what counts as one document in plain text, one of `document_files.TEXT_UNITS`; None: chosen from the
             file.
@@ -60,6 +61,7 @@ class ReadOptions:
     text_as: str | None = None
     id_column: str | None = None
     documents: bool = False
+    every_split: bool = False
 
 
 def read_records(
@@ -119,7 +121,12 @@ def records_of(
         found = True
         yield record
     if others and not found:
-        raise InputError(f"{name} has no rows of split {options.split!r}", f"its splits: {listed(sorted(others))}")
+        raise no_rows_of_split(name, options.split, others)
+
+
+def no_rows_of_split(name: str, split: str, others: Iterable[str]) -> InputError:
+    """The error for a table of which all rows are of other splits."""
+    return InputError(f"{name} has no rows of split {split!r}", f"its splits: {listed(sorted(others))}")
 
 
 def find_format(source: ByteSource, requested: str | None) -> str:

@@ -62,6 +62,7 @@ class BadRecords:
         count: how many were.
         first: the message for the first of them.
         other_splits: rows that were left out because their column `split` names another one.
+        empty: documents that were left out because they have no text.
         unasked: table -> its text columns, if they were chosen by their names and each is read as a document.
     """
 
@@ -69,6 +70,7 @@ class BadRecords:
     count: int = 0
     first: str | None = field(default=None)
     other_splits: int = 0
+    empty: int = 0
     unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
@@ -93,6 +95,11 @@ class BadRecords:
 def told_skipped(count: int) -> str:
     """The number of lines and files that were skipped because they cannot be read, in words."""
     return f"skipped {counted(count, 'unreadable line or file', 'unreadable lines or files')}"
+
+
+def told_other_splits(count: int, split: str) -> str:
+    """The number of rows that were left out because they are of other splits than `split`, in words."""
+    return f"left out {counted(count, 'row')} whose column split is not {split}"
 
 
 class HeldText:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.documents_artifact import DEV, TEST
 from sentcompress.corpora.readers import find_format, rows_of
+from sentcompress.corpora.records import BadRecordError, text_of
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.passages.holdout import Drawing
@@ -35,7 +36,7 @@ class SplitLog:
 
 
 def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
-    """The queries of files: lines of text, or a column of a table, which is the first of COLUMNS that it has.
+    """The queries of files: lines of text, or a column of a table, the first of COLUMNS that is in its first row.
 
     Raises:
         InputError: if a file cannot be read or has none of these columns; faults of single lines go through `bad`.
@@ -44,15 +45,30 @@ def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
         source = as_source(path)
         format_name = find_format(source, None)
         if format_name == "text":
-            found: Iterator[object] = (line for _, line in open_lines(source, bad=bad))
+            found = open_lines(source, bad=bad)
         else:
-            found = (row.get(_column(str(path), list(row))) for _, row in rows_of(format_name, source, bad))
-        for query in found:
-            if isinstance(query, str) and (text := " ".join(query.split())):
+            found = _of_rows(path, rows_of(format_name, source, bad), bad)
+        for number, query in found:
+            if text := " ".join(query.split()):
                 if is_encodable(text):
                     yield text
                 else:
-                    bad.add(f"{path}: a query {LONE_SURROGATE}")
+                    bad.add(f"{path}, line {number}: the query {LONE_SURROGATE}")
+
+
+def _of_rows(
+    path: Path, rows: Iterable[tuple[int, Mapping[str, object]]], bad: BadRecords
+) -> Iterator[tuple[int, str]]:
+    """The queries of the rows of a table, with their line numbers."""
+    column = ""
+    for number, row in rows:
+        column = column or _column(str(path), list(row))
+        try:
+            query = text_of(row, column)
+        except BadRecordError as error:
+            bad.add(f"{path}, line {number}: {error}")
+        else:
+            yield number, query
 
 
 def split_log(read: Callable[[], Iterator[str]], seed: int) -> SplitLog:

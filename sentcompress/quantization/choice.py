@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.errors import InputError
-from sentcompress.extras import is_installed
+from sentcompress.extras import is_installed, require
 from sentcompress.models.principal_axes import principal_axes
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
 from sentcompress.quantization.codecs import AUTO, CODECS, Float32, ProductCodes, Values
-from sentcompress.quantization.fitting import FEWEST_CENTROIDS, FITS, POINTS_PER_CENTROID
+from sentcompress.quantization.fitting import FEWEST_CENTROIDS, FITS, POINTS_PER_CENTROID, centroids_for
 from sentcompress.quantization.quantizer import Quantizer
 
 PQ = ProductCodes.name
@@ -83,6 +83,13 @@ def plans(
     if number_format == PQ:
         _refuse_few_segments(found[0], vector_bytes)
     return found
+
+
+def check_fittable(wanted: Sequence[StoragePlan], points: int) -> None:
+    """Raise InputError if only product codes are wanted, and this number of training vectors cannot fit them here."""
+    if all(plan.format == PQ for plan in wanted):
+        require("faiss")
+        centroids_for(points)
 
 
 def _product_plans(vector_bytes: int, available: int, dimension: int | None) -> list[StoragePlan]:

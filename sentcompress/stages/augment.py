@@ -31,11 +31,10 @@ from sentcompress.corpora.mixing import as_facts, mixed, weights_of
 from sentcompress.corpora.originals import Limits, ReadCounts, write_originals
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.sentence_table import SentenceTable
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import BadRecords, told_other_splits
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.query_copies import QueryCopies, count_frequencies
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory
 from sentcompress.store.shard import find_shard
 from sentcompress.store.shards import sharded
@@ -129,18 +128,23 @@ def _for_length(
     reporter: Reporter,
 ) -> tuple[Augmentations, list[str]]:
     """The augmentations and warnings that remain: of documents, only the copies that were asked for."""
-    if None not in (params.wordnet, params.back_translate) or params.translator:
+    asked = {"wordnet": params.wordnet, "back_translate": params.back_translate}
+    if params.translator and params.back_translate is None:
+        asked["back_translate"] = DEFAULT_COPIES  # who names a translator asks for it
+    left = [f"`{option}` 1" for option, copies in asked.items() if copies is None]
+    if not left:
         return augmentations, skipped
-    words = usual_length(inputs)
+    weights = weights_of(params.share, params.inputs)
+    words = usual_length([given for given, weight in zip(inputs, weights, strict=True) if weight])
     if words <= DOCUMENT_WORDS:
         return augmentations, skipped
     reporter.note(
-        f"half of the words are in texts of {words} words or more, so the texts count as documents, and no copies are "
-        "made; `wordnet` 1 and `back_translate` 1 make copies"
+        f"half of the words are in texts of {words} words or more, so the texts count as documents, of which no copies "
+        f"are made by default; {' and '.join(left)} {'makes' if len(left) == 1 else 'make'} copies"
     )
     if words > WORDS_READ:
         reporter.note("most models read about 180 words of a text; split-documents cuts documents into passages")
-    return _augmentations(replace(params, wordnet=params.wordnet or 0, back_translate=params.back_translate or 0))
+    return _augmentations(replace(params, wordnet=asked["wordnet"] or 0, back_translate=asked["back_translate"] or 0))
 
 
 def usual_length(inputs: list[Input]) -> int:
@@ -242,11 +246,11 @@ def _originals(params: Params, inputs: list[Input], limits: Limits, build: Build
         raise
     bad.warn(reporter)
     if bad.other_splits:
-        reporter.note(
-            f"left out {counted(bad.other_splits, 'row')} whose column split is not {params.split} (`split` chooses)"
-        )
+        reporter.note(f"{told_other_splits(bad.other_splits, params.split)} (`split` chooses)")
     if params.limit is not None and tally.originals < params.limit:
-        reporter.note(f"the input has {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
+        whole = not (params.words or {"too_short", "too_long"} & set(tally.skipped))
+        given = "the input has" if whole else "the other options leave"
+        reporter.note(f"{given} {tally.originals:,} distinct sentences, fewer than `limit` {params.limit:,}")
     with build.write(_READ) as path:
         path.write_text(json.dumps(asdict(tally)), encoding="utf-8")
     return tally

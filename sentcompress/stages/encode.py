@@ -164,7 +164,7 @@ class _Encoding:
     reporter: Reporter
 
     def open(self, plan: ComputePlan | None) -> _OpenEncoding:
-        """Load the model, to compute by an earlier plan if there is one."""
+        """Load the model, to compute by an earlier plan if there is one; other batches can be asked for."""
         params, own = self.params, self.found_quantizer.quantizer if self.found_quantizer else None
         engine: EncodeEngine | GraphEmbedder
         if self.graph is not None:
@@ -175,13 +175,13 @@ class _Encoding:
                 device=params.device,
                 dtype=params.dtype,
                 batch_tokens=params.batch_tokens,
-                plan=plan,
+                plan=replace(plan, batch_tokens=params.batch_tokens) if plan and params.batch_tokens else plan,
             )
         self.reporter.note(
             f"{self.model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
         )
         storage = Storage(own.format if own else params.store, engine.dimension, own)
-        return _OpenEncoding(self, engine, storage)
+        return _OpenEncoding(self, engine, storage, plan)
 
     @cached_property
     def asked(self) -> dict[str, Any]:
@@ -246,10 +246,16 @@ class _Encoding:
 
 
 class _OpenEncoding:
-    """An encoding whose model is loaded, so that its vectors can be written."""
+    """An encoding whose model is loaded, so that its vectors can be written; `plan` is that of an earlier run."""
 
-    def __init__(self, encoding: _Encoding, engine: EncodeEngine | GraphEmbedder, storage: Storage) -> None:
-        self._encoding, self._engine, self._storage = encoding, engine, storage
+    def __init__(
+        self,
+        encoding: _Encoding,
+        engine: EncodeEngine | GraphEmbedder,
+        storage: Storage,
+        plan: ComputePlan | None,
+    ) -> None:
+        self._encoding, self._engine, self._storage, self._earlier = encoding, engine, storage, plan
         self._params, self._texts, self._reporter = encoding.params, encoding.texts, encoding.reporter
         self._vectors = TextVectors(encoding.texts, engine, storage)
 
@@ -339,10 +345,10 @@ class _OpenEncoding:
         return {**self._encoding.asked, "dimension": self._storage.dimension, "plan": self._plan()}
 
     def _plan(self) -> dict[str, Any]:
-        """How the vectors are computed."""
+        """How the vectors are computed, as the first run planned it."""
         if isinstance(self._engine, GraphEmbedder):
             return {"runtime": self._params.runtime, "graph": self._engine.graph.digest}
-        return asdict(self._engine.plan)
+        return asdict(self._earlier or self._engine.plan)
 
     def _track(self, rows: int) -> Any:
         return self._reporter.track("encoding", total=rows)

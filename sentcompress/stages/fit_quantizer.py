@@ -11,7 +11,7 @@ from sentcompress.commands.fit_quantizer import Params
 from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
-from sentcompress.encoding.embedder import Vectors
+from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
@@ -20,7 +20,16 @@ from sentcompress.models.catalog import typed_names
 from sentcompress.models.principal_axes import check_dimension
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
-from sentcompress.quantization.choice import HeldOut, Trial, plans, table_of_prefixes, trials, turn_of
+from sentcompress.quantization.choice import (
+    HeldOut,
+    StoragePlan,
+    Trial,
+    check_fittable,
+    plans,
+    table_of_prefixes,
+    trials,
+    turn_of,
+)
 from sentcompress.quantization.quantizer import FOLDER
 from sentcompress.store import Artifact, Request, WorkDirectory
 
@@ -65,17 +74,14 @@ def _fit(
     params: Params, model: EmbedderSource, compare: EmbedderSource, texts: FittingTexts, reporter: Reporter
 ) -> tuple[Trial, dict[str, Any]]:
     encoded = _FittingVectors(params, model, texts, reporter)
-    if params.dim is not None:
-        check_dimension(params.dim, encoded.train.shape[1], len(encoded.for_axes), "the model's")
     turn = turn_of(encoded.for_axes)
-    wanted = plans(params.vector_bytes, turn.dimension, params.store, params.dim)
     gold = encoded.gold(compare)
 
     def score(queries: Vectors, documents: Vectors) -> Any:
         return 100 * gold.fidelity(queries, documents)
 
     held_out = HeldOut(encoded.queries, encoded.passages, score)
-    tried = list(trials(wanted, turn, encoded.train, held_out, params.seed, reporter))
+    tried = list(trials(encoded.plans, turn, encoded.train, held_out, params.seed, reporter))
     chosen = max(tried, key=lambda trial: trial.order)
     if turn.dimension < encoded.train.shape[1] and chosen.quantizer.dimension == turn.dimension:
         reporter.note(
@@ -117,8 +123,23 @@ def _row(trial: Trial, documents: Sequence[str], resampling: Resampling) -> dict
     }
 
 
+def _plans(params: Params, dimension: int, train: int, for_axes: int) -> list[StoragePlan]:
+    """The ways to store vectors that fit, for a model's dimension and the numbers of texts.
+
+    Raises:
+        InputError: if there are none, or none that can be fitted.
+    """
+    if params.dim is not None:
+        check_dimension(params.dim, dimension, for_axes, "the model's")
+    wanted = plans(params.vector_bytes, min(dimension, for_axes), params.store, params.dim)
+    check_fittable(wanted, train)
+    return wanted
+
+
 class _FittingVectors:
     """Vectors of the texts: `train` [N, D], `queries` [Q, D] and `passages` [P, D] of the model.
+
+    `plans` are the ways to store them that fit, which is checked before anything is encoded.
 
     `for_axes` are those of `train`, and where these are fewer than D, also those of the other texts: N texts have no
     more than N principal axes, and stored vectors would be cut to these.
@@ -126,21 +147,26 @@ class _FittingVectors:
 
     def __init__(self, params: Params, model: EmbedderSource, texts: FittingTexts, reporter: Reporter) -> None:
         self._params, self._texts, self._reporter = params, texts, reporter
+        embedder = self._open(model)
+        others = texts.others if len(texts.train) < embedder.dimension else ()
+        self.plans = _plans(params, embedder.dimension, len(texts.train), len(texts.train) + len(others))
         self.train, self.queries, self.passages = self._vectors(
-            model, texts.train, texts.held_out.queries, texts.held_out.passages
+            model, embedder, texts.train, texts.held_out.queries, texts.held_out.passages
         )
         self.for_axes = self.train
-        if len(self.train) < self.train.shape[1] and texts.others:
-            self.for_axes = np.concatenate([self.train, *self._vectors(model, texts.others)])
+        if others:
+            self.for_axes = np.concatenate([self.train, *self._vectors(model, embedder, others)])
 
     def gold(self, compare: EmbedderSource) -> GoldRanking:
         """The results that are to be reproduced."""
         held_out = self._texts.held_out
-        queries, passages = self._vectors(compare, held_out.queries, held_out.passages)
+        queries, passages = self._vectors(compare, self._open(compare), held_out.queries, held_out.passages)
         return GoldRanking.of(queries, passages)
 
-    def _vectors(self, source: EmbedderSource, *parts: tuple[str, ...]) -> list[Vectors]:
-        embedder = source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
+    def _open(self, source: EmbedderSource) -> Embedder:
+        return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
+
+    def _vectors(self, source: EmbedderSource, embedder: Embedder, *parts: tuple[str, ...]) -> list[Vectors]:
         found = []
         with self._reporter.track(f"encoding with {source.label}", total=sum(map(len, parts))) as task:
             for part in parts:

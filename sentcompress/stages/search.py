@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,9 +12,12 @@ from typing import Any
 
 from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
+from sentcompress.commands.shared import STDIN
 from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import without_compression
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
+from sentcompress.corpora.documents_artifact import find_documents
+from sentcompress.corpora.inputs import is_pipe
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import FILE_EXTENSIONS
 from sentcompress.corpora.text_files import BadRecords, batches
@@ -145,16 +148,20 @@ def _collection(params: Params, work: WorkDirectory) -> Collection:
     documents, index = (next(work.newest(kind), None) for kind in (DOCUMENTS, KIND))
     if name is None and index and not (documents and documents.finished > index.finished):
         name = str(index.facts["collection"])
-        if reading == CollectionOptions():
-            read = index.facts["reading"]
-            reading = CollectionOptions(**{**read, "column": tuple(read["column"] or ())})
-    kind, _, own = (name or "").partition("/")
+        # What is given comes on top of how that index was read.
+        given = {option: value for option, value in asdict(reading).items() if value}
+        read = {**index.facts["reading"], **given}
+        reading = CollectionOptions(**{**read, "column": tuple(read["column"] or ())})
     if name is None and not work.names(DOCUMENTS):
         raise MissingArtifactError(
             f"no index and no documents in {work.path}", "give a `collection`: a file or a folder"
         )
-    if name is None or (kind == DOCUMENTS and work.find(DOCUMENTS, own)):
-        return collection_of_documents(work, own or None, reading)
+    if name == STDIN or (name and is_pipe(name)):
+        what = "standard input" if name == STDIN else name
+        raise InputError(f"`collection` {what} can be read only once, but is read several times", "name a file")
+    named = find_documents(work, name) if name else None
+    if name is None or named:
+        return collection_of_documents(work, named.name if named else None, reading)
     return collection_at(Path(name), reading, work)
 
 
@@ -312,8 +319,20 @@ class _Search:
         """Write the documents with text."""
         if collection.unread:
             self._reporter.note(collection.unread)
+        empty = 0
+
+        def with_text() -> Iterator[tuple[str, str]]:
+            nonlocal empty
+            for one, text in collection.texts.read():
+                if text.strip():
+                    yield one, text
+                else:
+                    empty += 1
+
         with build.write(TEXTS) as folder:
-            write_texts(folder, ((one, text) for one, text in collection.texts.read() if text.strip()), collection.name)
+            write_texts(folder, with_text(), collection.name)
+        if empty:
+            self._reporter.note(f"left out {counted(empty, 'empty text')}")
         collection.texts.tell(self._reporter)
 
     def _spool(self, texts: TextStore, path: Path, advice: str) -> None:

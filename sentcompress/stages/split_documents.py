@@ -14,7 +14,7 @@ from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.inputs import Input, check_columns, open_inputs
 from sentcompress.corpora.readers import ReadOptions
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import BadRecords, told_other_splits
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.holdout import Choice, choose
@@ -112,6 +112,8 @@ class _Splitting:
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
         counts.unasked = {name: list(columns) for name, columns in bad.unasked.items()}
         bad.warn(self.reporter)
+        if bad.other_splits:
+            self.reporter.note(told_other_splits(bad.other_splits, self.params.split))
         with self.build.write(_SCANNED) as path:
             path.write_text(json.dumps(asdict(counts)), encoding="utf-8")
         return counts

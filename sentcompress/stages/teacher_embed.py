@@ -31,7 +31,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.layout import load_encoder
+from sentcompress.models.layout import has_modules, load_encoder
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -67,9 +67,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     device = pick_device(params.device)
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    params = _as_it_taught(params, model)
+    pooling, params = params.pooling, _as_it_taught(params, model)
     request = _request(params, sentences, model)
-    embedding = _Embedding(params, model, sentences, reporter)
+    embedding = _Embedding(params, model, sentences, reporter, pooling)
     if shard := find_shard(params.shard):
         if find_launch():
             raise UsageError("`shard` and torchrun both divide the work", "use one of them")
@@ -136,13 +136,20 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
 class _Embedding:
     """One run: the teacher, which is loaded when it is needed, and the table."""
 
-    def __init__(self, params: Params, model: NamedModel, sentences: Artifact, reporter: Reporter) -> None:
+    def __init__(
+        self, params: Params, model: NamedModel, sentences: Artifact, reporter: Reporter, pooling: str
+    ) -> None:
         self._params, self._model, self._sentences, self._reporter = params, model, sentences, reporter
+        self._pooling = pooling  # as given, also if the teacher is named by vectors that it made
         self._table = SentenceTable(sentences.path)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return _teacher(self._params, self._model)
+        encoder, source, asked = _teacher(self._params, self._model), self._model.source, self._pooling
+        if asked != Params.pooling and has_modules(source) and encoder.pooling != (asked.removesuffix("-mlp"),):
+            own = ", ".join(encoder.pooling)
+            self._reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")
+        return encoder
 
     @property
     def _longest(self) -> int:

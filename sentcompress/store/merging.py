@@ -79,9 +79,11 @@ def whole(shards: Shards, plan: Artifact, reporter: Reporter = SILENT) -> list[A
     ]
     if faults:
         more = [f"and {len(faults) - MOST_LISTED} more"] if len(faults) > MOST_LISTED else []
+        unmade = [shard for shard in missing if shard not in running]
+        wait = "wait for the shards that are being written" if running else f"look into {shards.folder}"
         raise InputError(
             f"{shards.reference} cannot be merged: {'; '.join([*faults[:MOST_LISTED], *more])}",
-            f"run: {_command_of(shards, missing[0], plan)}" if missing else f"look into {shards.folder}",
+            f"run: {_command_of(shards, unmade[0], plan)}" if unmade else wait,
         )
     return [found[shard.name] for shard in wanted]
 

@@ -163,7 +163,9 @@ class Shards:
         Raises:
             UsageError: if another version of the command planned the shards.
         """
-        return request_of(plan, self.reference, self._start_over)
+        # Not `_start_over`: merge has neither of its options.
+        again = "run the commands of its shards again, the first one with --force"
+        return request_of(plan, self.reference, again if "/" in self.reference else self._start_over)
 
     @contextmanager
     def lock(self, reporter: Reporter) -> Iterator[None]:

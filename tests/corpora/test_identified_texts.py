@@ -174,3 +174,19 @@ def test_passages_are_of_rows_of_any_split(tmp_path: Path) -> None:
     rows = ({"id": split, "text": "A text.", "split": split} for split in ("train", "test"))
     source = as_source(written(tmp_path / "a.jsonl", *rows))
     assert [one for one, _ in identified_texts(source, cut=passages_of).read()] == ["train#0", "test#0"]
+    (folder := tmp_path / "docs").mkdir()
+    sentences = ({"id": split, "sentence": "A text.", "split": split} for split in ("train", "test"))
+    path = written(folder / "b.jsonl", *sentences)
+    assert [one for one, _ in identified_texts(as_source(path), cut=passages_of).read()] == ["train#0", "test#0"]
+    assert [one for one, _ in texts_of_folder(folder, find_document_files(folder)).read()] == ["train", "test"]
+
+
+def test_documents_without_text_are_told(tmp_path: Path) -> None:
+    (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
+    path = written(tmp_path / "a.jsonl", {"text": "A text."}, {"text": " "}, {"text": None})
+    folder = texts_of_folder(tmp_path, find_document_files(tmp_path))
+    for texts, count in ((folder, 3), (identified_texts(as_source(path), cut=passages_of), 2)):
+        told = Listener()
+        assert [text for _, text in texts.read()] == ["A text."]
+        texts.tell(told)
+        assert told.notes == [f"left out {count} documents without text"]

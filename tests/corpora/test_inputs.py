@@ -37,9 +37,14 @@ def test_files_of_the_same_name_have_different_origins(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(folder)
+        (tmp_path / folder / "docs").mkdir()
+        (tmp_path / folder / "docs" / "a.txt").write_text(folder)
     names = [str(tmp_path / folder / "a.txt") for folder in ("x", "y")]
+    names += [str(tmp_path / folder / "docs") for folder in ("x", "y")]
     with open_inputs(names, ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
         assert [given.origin for given in inputs] == names
+    with open_inputs([names[-1]], ReadOptions(), None, None, WorkDirectory(tmp_path), SILENT) as inputs:
+        assert inputs[0].origin == "docs"
 
 
 def test_standard_input_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +167,12 @@ def test_options_that_no_input_has_use_for_are_errors(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no table in"):
             opened([docs], tmp_path, options)
         opened([docs, table], tmp_path, options)
+    (tmp_path / "page.html").write_text("<p>one</p>")
+    for names in ([table], [tmp_path / "page.html", table]):
+        with pytest.raises(InputError, match="`text_as`: there is no text file in"):
+            opened(names, tmp_path, ReadOptions(text_as="line"))
+    opened([docs, table], tmp_path, ReadOptions(text_as="line"))
+    opened([table], tmp_path, ReadOptions("text", text_as="line"))
     opened([docs, table], tmp_path, ReadOptions(split="test"))
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"sentence1": "x", "sentence2": "y", "split": "test"}\n')

@@ -13,6 +13,7 @@ from bounded import cost_of_reading
 from sentcompress.corpora import byte_streams, parquet_pages, parquet_rows
 from sentcompress.corpora.parquet_pages import Chunk, Page, read_chunk
 from sentcompress.corpora.readers import read_records, read_table
+from sentcompress.corpora.records import Relation
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 
@@ -98,6 +99,12 @@ def test_repeated_columns_and_files_without_text(tmp_path: Path) -> None:
     path = write(tmp_path, {"text": pa.array([], pa.string())})
     with pytest.raises(InputError, match="has no rows"):
         list(read_table(path))
+
+
+def test_labels_can_be_booleans(tmp_path: Path) -> None:
+    columns = {"question1": ["a", "b", "c"], "question2": ["d", "e", "f"], "is_duplicate": [True, False, None]}
+    found = [record.relation for record in read_records(write(tmp_path, columns))]
+    assert found == [Relation.PARAPHRASE, Relation.NOT_PARAPHRASE, Relation.NO_GOLD]
 
 
 def test_rows_of_several_groups_and_odd_columns(tmp_path: Path) -> None:

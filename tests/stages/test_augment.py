@@ -256,8 +256,16 @@ def test_documents_are_copied_only_if_asked(tmp_path: Path, monkeypatch: pytest.
     assert sources("short", augment.DOCUMENT_WORDS) == (both, [])
     only, notes = sources("long", augment.DOCUMENT_WORDS + 1)
     assert (only, len(notes)) == ({"original"}, 1)
-    assert sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)[0] == {"original", "wordnet"}
+    only, (note,) = sources("asked", augment.DOCUMENT_WORDS + 1, wordnet=1)
+    assert only == {"original", "wordnet"}
+    assert note.endswith("; `back_translate` 1 makes copies"), "WordNet copies are made"
+    translated = sources("translated", augment.DOCUMENT_WORDS + 1, translator=("apertium",))[0]
+    assert translated == {"original", "back-translation"}
     assert sources("both", augment.DOCUMENT_WORDS + 1, wordnet=1, back_translate=1) == (both, [])
+    sources("longest", 400)
+    names = tuple(str(tmp_path / f"{words}.txt") for words in (400, augment.DOCUMENT_WORDS))
+    mixed = Params(inputs=names, words=100_000, share=("400.txt=0",), name="mixed")
+    assert set(augment.run(mixed, work).facts["by_source"]) == both, "an input that is left out does not count"
 
 
 def test_without_labels_there_is_no_triplet_file(tmp_path: Path) -> None:
@@ -282,6 +290,10 @@ def test_fewer_sentences_than_the_limit_are_told(tmp_path: Path) -> None:
         params = Params(inputs=(str(tmp_path / "a.txt"),), limit=limit, name=f"limit-{limit}", **PLAIN)
         augment.run(params, work, listener)
     assert listener.notes == ["the input has 2 distinct sentences, fewer than `limit` 1,000"]
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    params = Params(inputs=(str(tmp_path / "a.txt"),), limit=3, max_length=3, name="short", **PLAIN)
+    augment.run(params, work, listener)
+    assert listener.notes[1:] == ["the other options leave 2 distinct sentences, fewer than `limit` 3"]
 
 
 def test_a_triplet_never_names_a_sentence_that_was_left_out(tmp_path: Path, nli: Path) -> None:
@@ -339,6 +351,8 @@ def test_all_faults_of_a_request_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="6 errors") as caught:
         augment.run(params, WorkDirectory(tmp_path))
     assert "`format` jsnl: did you mean jsonl?" in caught.value.faults
+    with pytest.raises(UsageError, match="`translator` is given 2 times, which needs `back_translate` 2, not 1"):
+        Params(inputs=("a.txt",), translator=("nlpaug", "there,back")).check()
 
 
 def test_what_nobody_asked_for_may_be_missing(tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
+from interrupting import interrupted
 from search_documents import folder_with_unreadable, make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
@@ -297,6 +298,27 @@ def test_a_killed_run_goes_on_at_the_first_missing_file_with_the_same_bytes(
     assert (again.rows, again.sentences_per_second) == (230, 0.0)
 
 
+def test_a_resumed_folder_is_encoded_in_the_batches_that_are_asked_for(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As advised if the memory did not suffice."""
+    used: list[int] = []
+
+    class Engine(EncodeEngine):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            used.append(self.plan.batch_tokens)
+
+    monkeypatch.setattr(stage, "EncodeEngine", Engine)
+    lines, output = jsonl(tmp_path / "a.jsonl"), tmp_path / "out"
+    with interrupted(vector_folder.VectorFolder, "finish"):
+        encode(work, tiny_model, lines, output)
+    for tokens in (64, None):
+        encode(work, tiny_model, lines, output, batch_tokens=tokens)
+    assert used[1:] == [64, used[0]]
+    assert json.loads((output / "manifest.json").read_text())["plan"]["batch_tokens"] == used[0]
+
+
 def test_nothing_is_replaced_after_the_lock_was_lost(
     work: WorkDirectory,
     tmp_path: Path,
@@ -425,6 +447,8 @@ def test_files_that_cannot_be_read_are_left_out_of_vectors_with_ids(
     assert "`skip_bad`" in str(told.value.hint)
     assert encode(work, tiny_model, str(folder), tmp_path / "vectors", skip_bad=True).rows == 1
     assert sentcompress.read_vectors(tmp_path / "vectors").ids == ["a.txt"]
+    with pytest.raises(UsageError, match="`id_column` names the column of ids"):
+        encode(work, tiny_model, jsonl(tmp_path / "a.jsonl"), tmp_path / "v.npy", id_column="title")
     with pytest.raises(UsageError, match="skip_bad"):
         encode(work, tiny_model, str(folder), tmp_path / "vectors.npy", skip_bad=True)
     for texts in (folder, folder / "b.txt"):  # vectors without ids: nothing can be left out

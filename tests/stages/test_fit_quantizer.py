@@ -11,6 +11,7 @@ from search_documents import make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
 from sentcompress.cli.main import _run
+from sentcompress.encoding import embedder_sources
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.evaluation.search_fidelity import GoldRanking
@@ -111,15 +112,18 @@ def test_the_same_request_is_fresh(work: WorkDirectory, tiny_model: Path, capsys
     assert work.get("quantizers").digest == digest
 
 
-def test_product_codes_are_skipped_where_there_are_too_few_texts(tmp_path: Path, tiny_model: Path) -> None:
+def test_product_codes_are_skipped_where_there_are_too_few_texts(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work, reporter = WorkDirectory(tmp_path / "few"), Listener()
     make_documents(work, PASSAGES[:60], QUERIES)
     made = run(params(tiny_model, vector_bytes=8), work, reporter)
     assert "pq" not in {row["format"] for row in made.facts["tried"]}
     too_few = "pq with 32 dimensions skipped: it needs at least 128 texts to fit on, and there are 60"
     assert too_few in reporter.notes
+    monkeypatch.setattr(embedder_sources.ModelEmbedder, "encode", None)  # told before anything is encoded
     with pytest.raises(InputError, match="60 texts are too few to fit pq") as raised:
-        run(params(tiny_model, vector_bytes=8, store="pq", name="pq"), work)
+        run(params(tiny_model, vector_bytes=8, store="pq", name="pq", dtype="bfloat16"), work)
     assert raised.value.hint == "choose another `store`"
 
 
@@ -161,9 +165,14 @@ def test_queries_of_training_help_to_find_all_axes_of_few_passages(tmp_path: Pat
         ({"vector_bytes": 8, "dim": 33}, "33 dimensions are more than the model's 32"),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    work: WorkDirectory, tiny_model: Path, options: dict[str, object], message: str
+def test_what_does_not_fit_is_refused_before_anything_is_encoded(
+    work: WorkDirectory,
+    tiny_model: Path,
+    options: dict[str, object],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(embedder_sources.ModelEmbedder, "encode", None)
     with pytest.raises(InputError, match=message):
         run(params(tiny_model, **options), work)
     assert work.names("quantizers") == []

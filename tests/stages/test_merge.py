@@ -149,6 +149,14 @@ def test_what_is_missing_is_named(work: WorkDirectory, tiny_model: Path) -> None
     assert "--shard 2/5" in str(error.value.hint)
     with locked(folder / ".5-of-5.lock", "it"), pytest.raises(InputError, match="shard 5/5 is being written"):
         merged(work)
+    with locked(folder / ".2-of-5.lock", "it"), pytest.raises(InputError, match="shard 2/5 is being written") as error:
+        merged(work)
+    assert "--shard 3/5" in str(error.value.hint), "not the one that is being written"
+    for number in (3, 5):
+        embed(work, tiny_model, f"{number}/5")
+    with locked(folder / ".2-of-5.lock", "it"), pytest.raises(InputError) as error:
+        merged(work)
+    assert error.value.hint == "wait for the shards that are being written"
     assert work.find("teacher-vectors", "main") is None
 
 
@@ -254,8 +262,11 @@ def test_shards_of_an_older_version_are_not_merged(
 ) -> None:
     embed(work, tiny_model, "1/1")
     monkeypatch.setattr("sentcompress.store.shard_plan.version_of", lambda command: 7)
-    with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7"):
+    with pytest.raises(UsageError, match="planned by version 1 of teacher-embed, now 7") as error:
         merged(work)
+    assert error.value.hint == "run the commands of its shards again, the first one with --force", (
+        "not an option of merge"
+    )
 
 
 def test_what_to_merge(work: WorkDirectory, tiny_model: Path) -> None:

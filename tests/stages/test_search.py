@@ -98,6 +98,7 @@ def test_each_column_of_ids_has_an_index_of_its_own(work: WorkDirectory, tiny_mo
     assert len(work.names("indexes")) == 2
     # Without a collection, the last index is searched, and its ids are read in the same way.
     assert search(work, TEXTS[3], model=str(tiny_model)).answers[0].results[0]["id"] == "u3"
+    assert search(work, TEXTS[3], model=str(tiny_model), passages=True).answers[0].results[0]["id"] == "u3#0"
 
 
 def test_collections_of_similar_names_have_indexes_of_their_own(
@@ -421,7 +422,7 @@ def test_queries_of_a_file_and_json(
         search(work, queries=tmp_path / "log.csv", collection=str(collection), model=str(tiny_model))
 
 
-@pytest.mark.parametrize(("name", "content"), [("log.txt", "\n \n"), ("log.jsonl", '{"query": 5}\n')])
+@pytest.mark.parametrize(("name", "content"), [("log.txt", "\n \n"), ("log.jsonl", '{"query": null}\n')])
 def test_a_file_without_queries_is_an_error(work: WorkDirectory, tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=f"{name} holds no queries"):
@@ -462,6 +463,14 @@ def test_a_collection_that_cannot_be_indexed(work: WorkDirectory, tiny_model: Pa
     (tmp_path / "bad.jsonl").write_text("{\n")
     with pytest.raises(InputError, match="JSON"):
         search(work, "a dog", model=str(tiny_model), collection=str(tmp_path / "bad.jsonl"))
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("-", str(tmp_path / "pipe")):
+        with pytest.raises(InputError, match="can be read only once"):
+            search(work, "a dog", model=str(tiny_model), collection=name)
+    make_documents(work, TEXTS[:9], TEXTS[:2])
+    with pytest.raises(MissingArtifactError, match="no documents named 'mian'") as raised:
+        search(work, "a dog", model=str(tiny_model), collection="documents/mian")
+    assert raised.value.hint == "did you mean main?"
     assert work.names("indexes") == []
 
 
@@ -499,6 +508,9 @@ def test_empty_texts_are_left_out(
     assert [one["id"] for one in answer.results] == ["3", "1"]
     with pytest.raises(InputError, match="has no documents with text"):
         search(work, "a dog", model=str(tiny_model), collection=str(blank))
+    told = Listener()
+    run(Params(collection=str(lines), model=str(tiny_model), force=True), work, told)
+    assert "left out 2 empty texts" in told.notes
     lines.write_text(f"{TEXTS[0]}\n\n", encoding="utf-8")
     assert (
         _run(["search", "a dog", "--model", str(tiny_model), "--collection", str(lines), "--work", str(work.path)]) == 0

@@ -338,6 +338,24 @@ def test_a_query_log_is_split_too(tmp_path: Path, articles: Path) -> None:
         run(tmp_path, articles, queries=(write_jsonl(tmp_path / "b.jsonl", [{"qury": "x"}]),), name="bad")
 
 
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [({"query": 5}, "'query' is a number, not text"), ({"text": "x"}, r"no 'query' \(there: text\)")],
+)
+def test_rows_of_a_query_log_without_a_query_are_not_left_out_silently(
+    tmp_path: Path, articles: Path, row: dict[str, object], fault: str
+) -> None:
+    log = write_jsonl(
+        tmp_path / "log.jsonl", [*({"query": f"where is {noun}"} for noun in NOUNS), row, {"query": None}]
+    )
+    with pytest.raises(InputError, match=f"log.jsonl, line {len(NOUNS) + 1}: {fault}") as raised:
+        run(tmp_path, articles, queries=(log,))
+    assert "`skip_bad`" in str(raised.value.hint)
+    facts = run(tmp_path, articles, queries=(log,), skip_bad=True).facts
+    assert facts["logged_queries"] == len(NOUNS)
+    assert facts["skipped"]["bad_lines"] == 1
+
+
 def test_a_logged_query_that_is_also_made_from_the_text_is_written_once(tmp_path: Path, articles: Path) -> None:
     made_ones = [row["text"] for row in rows(run(tmp_path, articles, name="first"), QUERIES)]
     path = tmp_path / "log.txt"
@@ -413,6 +431,13 @@ def test_a_column_split_counts_in_pairs_and_not_in_documents(tmp_path: Path) -> 
     texts = [{"text": f"{sentence(generator)} {sentence(generator)}", **row} for row in rows]
     assert run(tmp_path, write_jsonl(tmp_path / "pairs.jsonl", pairs), split="test").facts["documents"] == 120
     assert run(tmp_path, write_jsonl(tmp_path / "texts.jsonl", texts), name="texts").facts["documents"] == 120
+    listener = Listener()
+    asked = Params(inputs=(str(tmp_path / "pairs.jsonl"), str(tmp_path / "texts.jsonl")), name="both")
+    assert split_documents.run(asked, WorkDirectory(tmp_path / "work"), listener).facts["documents"] == 240
+    assert "left out 60 rows whose column split is not train" in listener.notes
+    with pytest.raises(InputError, match="has no rows of split 'dev'") as raised:
+        run(tmp_path, tmp_path / "pairs.jsonl", split="dev", name="none")
+    assert raised.value.hint == "its splits: test, train"
     said = keys_of(Params)["split"].opt.help
     assert said == "Split of a hub data set, or of a table of pairs with a column split."
 

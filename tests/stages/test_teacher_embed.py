@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from interrupting import interrupted
+from listening import Listener
 from sharding import make_table
 from tiny_models import load_model, make_sentences, make_tiny_model
 
@@ -179,6 +180,15 @@ def test_a_simcse_checkpoint_keeps_its_pooler(work: WorkDirectory, tmp_path: Pat
         for pooling in ("auto", "cls-mlp", "mean")
     }
     assert vectors["auto"].digest == vectors["cls-mlp"].digest != vectors["mean"].digest
+
+
+def test_a_pooling_that_the_teacher_does_not_use_is_told(work: WorkDirectory, tiny_model: Path) -> None:
+    told = Listener()
+    asked = Params(teacher=str(tiny_model), pooling="cls", dtype="float32")
+    stage.run(asked, work, told)
+    assert told.warnings == [f"{tiny_model} keeps its own pooling, mean; `pooling` cls is ignored"]
+    stage.run(replace(asked, pooling="mean", name="mean"), work, told)
+    assert len(told.warnings) == 1
 
 
 def test_what_is_missing_is_named(tmp_path: Path, tiny_model: Path) -> None:
