@@ -8,7 +8,7 @@ from typing import Literal
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
 from sentcompress.hub import GATED, ask_hub, network_errors
-from sentcompress.models.sources import EMBEDDED_LABEL, embedded_instead
+from sentcompress.models.sources import EMBEDDED_LABEL, PATTERNS, embedded_instead
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OFFLINE_HINT = "fetch it where there is a network, or name a folder with --set STAGE.OPTION=FOLDER"
@@ -67,7 +67,9 @@ def _is_cached(name: str, revision: str | None) -> bool:
     from huggingface_hub import errors, snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        # Only these files are ever fetched; without the patterns, the library looks for all files of the repository.
+        files = list(PATTERNS)
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=files, local_files_only=True))
     except (errors.LocalEntryNotFoundError, errors.HFValidationError):
         return False
     return any(path.is_file() for pattern in WEIGHTS for path in folder.rglob(pattern))
