@@ -30,3 +30,14 @@ def network_errors() -> tuple[type[Exception], ...]:
     """The errors that are raised if the hub cannot be reached; some of the HTTP library's errors are not OSErrors."""
     libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
     return (OSError, *(library.HTTPError for library in libraries))
+
+
+def answer_of(error: BaseException) -> str:
+    """What the hub answered, if an error is about that: `503 Service Unavailable`; otherwise empty.
+
+    The library looks for the model in its cache then, and its error names the answer only as its cause.
+    """
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    if response is None:
+        return ""
+    return f"{response.status_code} {getattr(response, 'reason_phrase', '')}".strip()
