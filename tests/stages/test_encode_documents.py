@@ -31,6 +31,7 @@ from sentcompress.stages import fit_quantizer
 from sentcompress.stages.encode import Params, Result
 from sentcompress.store import WorkDirectory, file_digest
 from sentcompress.store.artifacts import KEPT, NOTHING_KEPT
+from sentcompress.store.atomic import UMASK
 
 TEXTS = make_sentences(230, seed=4)
 Rows = list[dict[str, str]]
@@ -249,6 +250,15 @@ def test_a_damaged_quantizer_is_refused(work: WorkDirectory, tmp_path: Path, qua
     with pytest.raises(InputError, match="is damaged"):
         encode(work, model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "v", store="int8")
     assert not (tmp_path / "v").exists()
+
+
+def test_others_can_read_a_folder_of_codes(work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path]) -> None:
+    """safetensors writes files that only their owner can read."""
+    model = quantized("int8", 20)
+    encode(work, model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "v", store="int8")
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "v").iterdir()}
+    assert modes == dict.fromkeys(modes, oct(0o666 & ~UMASK))
+    assert "quantizer.safetensors" in modes
 
 
 def content(folder: Path) -> dict[str, bytes]:
