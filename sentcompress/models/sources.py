@@ -147,6 +147,19 @@ def digest_now(work: WorkDirectory, place: str) -> str | None:
         return None
 
 
+def check_same(source: ModelSource) -> None:
+    """Check that the files of a model that another process found are the same here, perhaps on another machine.
+
+    Raises:
+        InputError: if they differ, or one is missing.
+    """
+    if _folder(source.path, source.label, links=True).digest != source.digest:
+        raise InputError(
+            f"the files of {source.label} in {source.path} are not those that rank 0 reads",
+            "copy the model to all machines, or to a file system that they share",
+        )
+
+
 def _fetched(name: str, revision: str | None) -> ModelSource:
     if not HUB_NAME.fullmatch(name):
         raise InputError(f"{name!r} cannot be the name of a hub model", "hub names look like owner/name")
