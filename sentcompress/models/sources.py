@@ -242,13 +242,16 @@ def _download(name: str, revision: str | None) -> Path:
     except network_errors() as error:
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise  # the hub's cache cannot be written, which has messages of its own
+        answer = answer_of(error)
+        if answer[:3] in REFUSALS:
+            raise InputError(
+                f"{name} cannot be fetched from the hub, which answers {answer}", "check the access token, HF_TOKEN"
+            ) from None
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         # The library's name for both at once says little.
         absent = isinstance(error, errors.LocalEntryNotFoundError)
         why = ": no connection, and it is not in the hub's cache" if absent else f" ({type(error).__name__})"
-        if answer := answer_of(error):
-            why = f", which answers {answer}"
-            hint = "check the access token, HF_TOKEN" if answer[:3] in REFUSALS else hint
+        why = f", which answers {answer}" if answer else why
         raise FetchError(f"{name} cannot be fetched from the hub{why}", hint) from None
 
 

@@ -201,7 +201,7 @@ def test_an_error_of_the_hub_is_no_missing_connection(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
     monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(InputError) as caught:
         resolve("somebody/some-model")
     told = f"somebody/some-model cannot be fetched from the hub, which answers {answer[0]} {answer[1]}"
     assert caught.value.message == told
