@@ -245,7 +245,8 @@ def _download(name: str, revision: str | None) -> Path:
         answer = answer_of(error)
         if answer[:3] in REFUSALS:
             raise InputError(
-                f"{name} cannot be fetched from the hub, which answers {answer}", "check the access token, HF_TOKEN"
+                f"{name} cannot be fetched from the hub, which answers {answer}",
+                ("check the access token, HF_TOKEN", _offline_hint()),
             ) from None
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         # The library's name for both at once says little.
