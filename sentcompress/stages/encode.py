@@ -170,18 +170,20 @@ class _Encoding:
         if self.graph is not None:
             engine = self.graph.load()
         else:
+            tokens = params.batch_tokens
             engine = EncodeEngine(
                 self.encoder,
                 device=params.device,
                 dtype=params.dtype,
-                batch_tokens=params.batch_tokens,
-                plan=plan,
+                batch_tokens=tokens,
+                # Asked for again, perhaps because the memory did not suffice.
+                plan=replace(plan, batch_tokens=tokens) if plan and tokens else plan,
             )
         self.reporter.note(
             f"{self.model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
         )
         storage = Storage(own.format if own else params.store, engine.dimension, own)
-        return _OpenEncoding(self, engine, storage)
+        return _OpenEncoding(self, engine, storage, plan)
 
     @cached_property
     def asked(self) -> dict[str, Any]:
@@ -248,8 +250,14 @@ class _Encoding:
 class _OpenEncoding:
     """An encoding whose model is loaded, so that its vectors can be written."""
 
-    def __init__(self, encoding: _Encoding, engine: EncodeEngine | GraphEmbedder, storage: Storage) -> None:
-        self._encoding, self._engine, self._storage = encoding, engine, storage
+    def __init__(
+        self,
+        encoding: _Encoding,
+        engine: EncodeEngine | GraphEmbedder,
+        storage: Storage,
+        earlier: ComputePlan | None,
+    ) -> None:
+        self._encoding, self._engine, self._storage, self._earlier = encoding, engine, storage, earlier
         self._params, self._texts, self._reporter = encoding.params, encoding.texts, encoding.reporter
         self._vectors = TextVectors(encoding.texts, engine, storage)
 
@@ -339,10 +347,10 @@ class _OpenEncoding:
         return {**self._encoding.asked, "dimension": self._storage.dimension, "plan": self._plan()}
 
     def _plan(self) -> dict[str, Any]:
-        """How the vectors are computed."""
+        """How the vectors are computed; of a run that is resumed, how it began."""
         if isinstance(self._engine, GraphEmbedder):
             return {"runtime": self._params.runtime, "graph": self._engine.graph.digest}
-        return asdict(self._engine.plan)
+        return asdict(self._earlier or self._engine.plan)
 
     def _track(self, rows: int) -> Any:
         return self._reporter.track("encoding", total=rows)

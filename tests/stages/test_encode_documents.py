@@ -307,6 +307,30 @@ def test_a_killed_run_goes_on_at_the_first_missing_file_with_the_same_bytes(
     assert (again.rows, again.sentences_per_second) == (230, 0.0)
 
 
+def test_smaller_batches_can_be_asked_for_when_a_run_is_resumed(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the message says if the memory did not suffice."""
+    lines, used, original = jsonl(tmp_path / "a.jsonl"), list[int](), EncodeEngine.stream
+
+    def stream(self: EncodeEngine, *given: object) -> Iterator[np.ndarray]:
+        used.append(self.plan.batch_tokens)
+        if len(used) == 3:
+            raise MemoryError
+        return original(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EncodeEngine, "stream", stream)
+    with pytest.raises(MemoryError):
+        encode(work, tiny_model, lines, tmp_path / "parts")
+    encode(work, tiny_model, lines, tmp_path / "parts", batch_tokens=64)
+    first = used[0]
+    assert used == [first, first, first, 64, 64, 64]
+    assert encode(work, tiny_model, lines, tmp_path / "parts").rows == 230
+    assert len(used) == 6, "the folder is up to date"
+    stored = sentcompress.read_vectors(tmp_path / "parts")
+    np.testing.assert_allclose(stored.to_array(), plain(tiny_model, JOINED), atol=1e-6)
+
+
 def test_nothing_is_replaced_after_the_lock_was_lost(
     work: WorkDirectory,
     tmp_path: Path,
