@@ -186,6 +186,8 @@ UNFORESEEN: list[tuple[Exception, str]] = [
     (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  fix the cause"),
     (MemoryError(), "error: out of memory: MemoryError\nhelp:  free some memory, or use a machine with more\n"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
+    (RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported later"), "error: out of memory"),
+    (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "error: out of memory"),
     (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a bug in sentcompress"),
     (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a bug in sentcompress"),
 ]
