@@ -309,6 +309,14 @@ def test_a_reader_that_has_gone_is_141_and_silent(asked: str, work: Path) -> Non
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed: str, work: Path) -> None:
+    """As a daemon may leave them."""
+    command = [sys.executable, "-m", "sentcompress", "status", "--work", str(work)]
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, timeout=600)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_behind_standard_output_is_told() -> None:
     with Path("/dev/full").open("w") as full:
