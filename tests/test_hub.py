@@ -15,13 +15,14 @@ from typing import Any
 import huggingface_hub
 import pytest
 from hub import serve_hub
-from huggingface_hub import constants
+from huggingface_hub import constants, errors
 
 from sentcompress import hub
 from sentcompress.corpora.hub import hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
 from sentcompress.models.sources import FetchError, locate
+from sentcompress.recipes import hub_lookup
 from sentcompress.recipes.hub_lookup import HubLookup
 
 
@@ -96,3 +97,15 @@ def test_a_model_that_was_fetched_is_found_in_the_cache(
     HubLookup().check_model("owner/model", None)
     with pytest.raises(InputError, match="not in the hub's cache"):
         HubLookup().check_model("owner/another", None)
+
+
+def test_what_the_hub_answers_is_told_when_a_recipe_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datasets")
+    response: Any = SimpleNamespace(status_code=401, reason_phrase="Unauthorized", headers={}, request=None)
+
+    def refuse(*_: object) -> None:
+        raise errors.HfHubHTTPError("refused", response=response)
+
+    monkeypatch.setattr(hub_lookup, "ask_hub", refuse)
+    with pytest.raises(InputError, match="needs the data set owner/graded: the hub answers 401 Unauthorized"):
+        HubLookup().check_data_set("owner/graded", None)

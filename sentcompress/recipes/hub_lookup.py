@@ -7,7 +7,7 @@ from typing import Literal
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.hub import GATED, ask_hub, network_errors
+from sentcompress.hub import GATED, answer_of, ask_hub, network_errors
 from sentcompress.models.sources import EMBEDDED_LABEL, PATTERNS, embedded_instead
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -56,7 +56,9 @@ class HubLookup:
         except errors.OfflineModeIsEnabled:
             self._unreachable = "the hub is disabled (offline)"
         except network_errors() as error:
-            self._unreachable = f"the hub cannot be reached ({type(error).__name__})"
+            answer = answer_of(error)
+            why = f"the hub cannot be reached ({type(error).__name__})"
+            self._unreachable = f"the hub answers {answer}" if answer else why
         if self._unreachable:
             cache = "it is not in the hub's cache, and " if kind == "model" else ""
             raise InputError(f"{known}: {cache}{self._unreachable}", hint)
