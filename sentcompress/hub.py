@@ -37,7 +37,8 @@ def answer_of(error: BaseException) -> str:
 
     The library looks for the model in its cache then, and its error names the answer only as its cause.
     """
-    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    if response is None:
-        return ""
-    return f"{response.status_code} {getattr(response, 'reason_phrase', '')}".strip()
+    for one in (error, error.__cause__):
+        response = getattr(one, "response", None)
+        if response is not None:
+            return f"{response.status_code} {getattr(response, 'reason_phrase', '')}".strip()
+    return ""
