@@ -21,6 +21,7 @@ from sentcompress import hub
 from sentcompress.corpora.hub import hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
+from sentcompress.models import sources
 from sentcompress.models.sources import FetchError, locate
 from sentcompress.recipes import hub_lookup
 from sentcompress.recipes.hub_lookup import HubLookup
@@ -89,7 +90,7 @@ def test_a_model_that_was_fetched_is_found_in_the_cache(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serve_hub({"owner/model": folder}) as endpoint:
-        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
         fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
         monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
         assert not (locate("owner/model").path / "README.md").exists()
