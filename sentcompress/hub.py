@@ -30,3 +30,15 @@ def network_errors() -> tuple[type[Exception], ...]:
     """The errors that are raised if the hub cannot be reached; some of the HTTP library's errors are not OSErrors."""
     libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)
     return (OSError, *(library.HTTPError for library in libraries))
+
+
+def answer_of(error: BaseException) -> str:
+    """What the hub answered, if an error is about that: `503 Service Unavailable`; otherwise empty.
+
+    The library looks for the model in its cache then, and its error names the answer only as its cause.
+    """
+    for one in (error, error.__cause__):
+        response = getattr(one, "response", None)
+        if response is not None:
+            return f"{response.status_code} {getattr(response, 'reason_phrase', '')}".strip()
+    return ""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub
 import pytest
-from huggingface_hub import constants
+from hub import serve_hub
+from huggingface_hub import constants, errors
 
 from sentcompress import hub
 from sentcompress.corpora.hub import hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
+from sentcompress.models import sources
+from sentcompress.models.sources import FetchError, locate
+from sentcompress.recipes import hub_lookup
 from sentcompress.recipes.hub_lookup import HubLookup
 
 
@@ -60,3 +68,45 @@ def test_a_hub_that_never_answers_is_given_up(stalled: None, monkeypatch: pytest
         hub_input("owner/nli", None, None, ReadOptions())
     with pytest.raises(InputError, match=r"the hub cannot be reached \(ReadTimeout\)"):
         HubLookup().check_data_set("owner/nli", None)
+
+
+def test_nor_is_a_model_waited_for_forever(stalled: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TIMEOUT", 0.2)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    started = time.monotonic()
+    with pytest.raises(FetchError, match="no connection, and it is not in the hub's cache"):
+        locate("owner/model")
+    assert time.monotonic() - started < 40, "it was given up by the server"
+
+
+def test_a_model_that_was_fetched_is_found_in_the_cache(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repositories have files that no model needs, and that are not fetched."""
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    (folder / "README.md").write_text("A model.\n", encoding="utf-8")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve_hub({"owner/model": folder}) as endpoint:
+        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
+        fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+        assert not (locate("owner/model").path / "README.md").exists()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    HubLookup().check_model("owner/model", None)
+    with pytest.raises(InputError, match="not in the hub's cache"):
+        HubLookup().check_model("owner/another", None)
+
+
+def test_what_the_hub_answers_is_told_when_a_recipe_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datasets")
+    response: Any = SimpleNamespace(status_code=401, reason_phrase="Unauthorized", headers={}, request=None)
+
+    def refuse(*_: object) -> None:
+        raise errors.HfHubHTTPError("refused", response=response)
+
+    monkeypatch.setattr(hub_lookup, "ask_hub", refuse)
+    with pytest.raises(InputError, match="needs the data set owner/graded: the hub answers 401 Unauthorized"):
+        HubLookup().check_data_set("owner/graded", None)

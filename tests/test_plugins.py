@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +100,23 @@ def test_its_commands_are_in_the_help_and_in_recipes(sentcompress: Run, package:
     recipe.write_text('about = "x"\n\n[[stage]]\ncommand = "eval-spread"\nmodel = "m"\ntexts = 3\n', encoding="utf-8")
     code, _, err = sentcompress(package, "run", "r.toml")
     assert (code, "--texts must be a string, or a list of them, not 3" in err) == (2, True), err
+
+
+def test_a_package_that_loads_the_hub_s_library_is_offline_too(package: Path) -> None:
+    spread = package / "tiny" / "spread.py"
+    told = "from huggingface_hub import constants\nprint('offline:', constants.HF_HUB_OFFLINE)\n"
+    spread.write_text(spread.read_text(encoding="utf-8") + told, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    for words, offline in (["methods"], False), (["methods", "--offline"], True):
+        done = subprocess.run(
+            [sys.executable, "-m", "sentcompress", *words],
+            env={**environment, "PYTHONPATH": f"{ROOT}{os.pathsep}{package}"},
+            cwd=package.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"offline: {offline}\n" in done.stdout
 
 
 def test_a_mistyped_name_proposes_what_a_package_adds(sentcompress: Run, package: Path) -> None:

@@ -27,6 +27,8 @@ DEFECT_HINT = "this is a bug in sentcompress; set SENTCOMPRESS_DEBUG=1 to see th
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 # What store.atomic calls a file until it is complete.
 UNFINISHED = re.compile(r"\.(.+)\.tmp")
+# What torch reports on a CPU, and where the device has no room for CUDA itself; and other libraries in C++.
+NO_MEMORY = re.compile(r"can't allocate memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|std::bad_alloc")
 # What torch, NumPy and onnx report when they write to a file themselves; the system's reason is lost. onnx notices only
 # when it reads the file.
 CUT_SHORT = re.compile(
@@ -55,7 +57,7 @@ def explain(error: Exception) -> tuple[str, Hint]:
         return _place(error), "check the path"
     if isinstance(error, OSError) or OS_ERROR.search(text):
         return _place(error), SYSTEM_HINT
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or NO_MEMORY.search(text):
         return f"out of memory: {text.splitlines()[0]}", MEMORY_HINT
     return f"{type(error).__name__}: {text.splitlines()[0]}", DEFECT_HINT
 

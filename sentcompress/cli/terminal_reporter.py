@@ -168,7 +168,8 @@ class TerminalReporter(Reporter):
     def _picture(self) -> Group:
         """The latest metrics and the progress bars; never empty, so that the process does not seem to hang."""
         shown = self._progress if self._progress.tasks else self._idle
-        return Group(_metrics_table(self._metrics, self.console.width), shown) if self._metrics else Group(shown)
+        metrics = dict(self._metrics)  # drawn by a thread of rich, while the training adds to them
+        return Group(_metrics_table(metrics, self.console.width), shown) if metrics else Group(shown)
 
 
 def _metrics_table(values: Mapping[str, float | int | str | None], width: int) -> Table:

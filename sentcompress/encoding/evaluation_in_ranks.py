@@ -11,6 +11,7 @@ from sentcompress.encoding.embedder_sources import ModelEmbedder
 from sentcompress.encoding.sharing import serve, sharing
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.devices import pick_device
+from sentcompress.models.sources import check_same
 from sentcompress.progress import Reporter
 from sentcompress.ranks.group import joined
 
@@ -32,4 +33,5 @@ def evaluate_together(params: Options, reporter: Reporter, evaluate: Callable[[]
 
 
 def _opened(model: NamedModel, device: str, dtype: str) -> Embedder:
+    check_same(model.source)  # in other commands, the ranks compare the digests of their inputs
     return ModelEmbedder(model.load(), device=device, dtype=dtype)

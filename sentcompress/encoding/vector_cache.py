@@ -111,7 +111,8 @@ class VectorCache:
         if not unknown and texts:
             return self._gather(keys)
         computed = compute(list(unknown.values()))
-        if len(self) + len(unknown) <= MOST:
+        # A vector with NaN or infinity is an error, and may be right with another release of a library.
+        if len(self) + len(unknown) <= MOST and np.isfinite(computed).all():
             if unknown:
                 self._store(list(unknown), computed)
             return self._gather(keys) if texts else computed

@@ -25,9 +25,9 @@ from sentcompress.encoding.npy_files import VECTORS_PATTERN, writing_vectors
 from sentcompress.encoding.storage import Storage
 from sentcompress.errors import InputError, UsageError
 from sentcompress.json_documents import read_json, to_json, write_json
-from sentcompress.quantization.quantizer import DOCUMENT, Quantizer
+from sentcompress.quantization.quantizer import DOCUMENT, TENSORS, Quantizer
 from sentcompress.store import MANIFEST, file_digest
-from sentcompress.store.atomic import ask_again, beside, make_folder, written
+from sentcompress.store.atomic import ask_again, beside, fsync_tree, make_folder, written
 from sentcompress.store.locking import Lock, claim_of, locked
 
 VERSION = 1
@@ -183,6 +183,8 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
         finished = said["complete"] and _is_whole(path, said)
         if quantizer and not finished:
             quantizer.save(path)
+            for name in (TENSORS, DOCUMENT):
+                fsync_tree(path / name)  # also lets others read it, as far as the umask does
         yield VectorFolder(path, asked, said if finished else None, lock)
 
 

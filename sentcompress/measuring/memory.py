@@ -6,6 +6,7 @@ imports, loads and encodes has one peak, from which the memory before loading ca
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -42,9 +43,12 @@ def measure_memory(job: Job, texts: Sequence[str], batch_tokens: int) -> MemoryU
     Raises:
         SentcompressError: if it fails, most likely because it runs out of memory.
     """
-    command = [sys.executable, "-m", "sentcompress.measuring.memory"]
+    # By itself, `-m` looks for modules in the current folder first, which may hold a `datasets.py`.
+    command = [sys.executable, "-P", "-m", "sentcompress.measuring.memory"]
+    places = [*map(os.path.abspath, sys.path), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     asked = pickle.dumps((job, list(texts), batch_tokens))
-    done = subprocess.run(command, input=asked, capture_output=True, check=False)
+    done = subprocess.run(command, input=asked, env=environment, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise SentcompressError(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sentcompress.errors import InputError
 from sentcompress.extras import installing, is_installed
-from sentcompress.hub import GATED, network_errors
+from sentcompress.hub import GATED, answer_of, ask_hub, network_errors
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
     MODULES,
@@ -49,6 +49,9 @@ ROOT_FILES = (MODULES, "config_sentence_transformers.json")
 # Files of the artifact, if its folder is also the model folder; they are not part of the model.
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+# Answers of the hub to a wrong or expired access token.
+REFUSALS = ("401", "403")
 # Marks the name of a hub model that would otherwise mean something else.
 HUB_PREFIX = "hub:"
 # The folder inside a student's artifact that holds its model.
@@ -144,6 +147,19 @@ def digest_now(work: WorkDirectory, place: str) -> str | None:
         return None
 
 
+def check_same(source: ModelSource) -> None:
+    """Check that the files of a model that another process found are the same here, perhaps on another machine.
+
+    Raises:
+        InputError: if they differ, or one is missing.
+    """
+    if _folder(source.path, source.label, links=True).digest != source.digest:
+        raise InputError(
+            f"the files of {source.label} in {source.path} are not those that rank 0 reads",
+            "copy the model to all machines, or to a file system that they share",
+        )
+
+
 def _fetched(name: str, revision: str | None) -> ModelSource:
     if not HUB_NAME.fullmatch(name):
         raise InputError(f"{name!r} cannot be the name of a hub model", "hub names look like owner/name")
@@ -209,9 +225,11 @@ def _download(name: str, revision: str | None) -> Path:
 
     try:
         files = list(PATTERNS)
-        folder = Path(snapshot_download(name, revision=revision, allow_patterns=files))
+        cached = not _answers(name, revision)
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=files, local_files_only=cached))
         if not all(map(_has_safetensors, _weighted_folders(folder))):
-            folder = Path(snapshot_download(name, revision=revision, allow_patterns=[*files, *BIN_PATTERNS]))
+            files += BIN_PATTERNS
+            folder = Path(snapshot_download(name, revision=revision, allow_patterns=files, local_files_only=cached))
         return folder
     except errors.RevisionNotFoundError:
         raise InputError(
@@ -224,11 +242,34 @@ def _download(name: str, revision: str | None) -> Path:
     except network_errors() as error:
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise  # the hub's cache cannot be written, which has messages of its own
+        answer = answer_of(error)
+        if answer[:3] in REFUSALS:
+            raise InputError(
+                f"{name} cannot be fetched from the hub, which answers {answer}",
+                ("check the access token, HF_TOKEN", _offline_hint()),
+            ) from None
         hint = embedded_instead() if name == EMBEDDED_LABEL else _offline_hint()
         # The library's name for both at once says little.
         absent = isinstance(error, errors.LocalEntryNotFoundError)
         why = ": no connection, and it is not in the hub's cache" if absent else f" ({type(error).__name__})"
+        why = f", which answers {answer}" if answer else why
         raise FetchError(f"{name} cannot be fetched from the hub{why}", hint) from None
+
+
+def _answers(name: str, revision: str | None) -> bool:
+    """Whether the hub answers, if only with an error; `snapshot_download` itself would wait for it forever.
+
+    It is not asked about a commit, which cannot change: what is in the cache is used as it is.
+    """
+    from huggingface_hub import errors
+
+    if revision is not None and COMMIT.fullmatch(revision):
+        return True
+    try:
+        ask_hub("model", name, revision)
+    except network_errors() as error:
+        return isinstance(error, errors.HfHubHTTPError)
+    return True
 
 
 def embedded_instead() -> str:

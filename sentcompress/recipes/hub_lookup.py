@@ -7,8 +7,8 @@ from typing import Literal
 
 from sentcompress.errors import InputError
 from sentcompress.extras import check_installed
-from sentcompress.hub import GATED, ask_hub, network_errors
-from sentcompress.models.sources import EMBEDDED_LABEL, embedded_instead
+from sentcompress.hub import GATED, answer_of, ask_hub, network_errors
+from sentcompress.models.sources import EMBEDDED_LABEL, PATTERNS, embedded_instead
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OFFLINE_HINT = "fetch it where there is a network, or name a folder with --set STAGE.OPTION=FOLDER"
@@ -56,7 +56,9 @@ class HubLookup:
         except errors.OfflineModeIsEnabled:
             self._unreachable = "the hub is disabled (offline)"
         except network_errors() as error:
-            self._unreachable = f"the hub cannot be reached ({type(error).__name__})"
+            answer = answer_of(error)
+            why = f"the hub cannot be reached ({type(error).__name__})"
+            self._unreachable = f"the hub answers {answer}" if answer else why
         if self._unreachable:
             cache = "it is not in the hub's cache, and " if kind == "model" else ""
             raise InputError(f"{known}: {cache}{self._unreachable}", hint)
@@ -67,7 +69,9 @@ def _is_cached(name: str, revision: str | None) -> bool:
     from huggingface_hub import errors, snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        # Only these files are ever fetched; without the patterns, the library looks for all files of the repository.
+        files = list(PATTERNS)
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=files, local_files_only=True))
     except (errors.LocalEntryNotFoundError, errors.HFValidationError):
         return False
     return any(path.is_file() for pattern in WEIGHTS for path in folder.rglob(pattern))

@@ -170,12 +170,14 @@ class _Encoding:
         if self.graph is not None:
             engine = self.graph.load()
         else:
+            tokens = params.batch_tokens
             engine = EncodeEngine(
                 self.encoder,
                 device=params.device,
                 dtype=params.dtype,
-                batch_tokens=params.batch_tokens,
-                plan=replace(plan, batch_tokens=params.batch_tokens) if plan and params.batch_tokens else plan,
+                batch_tokens=tokens,
+                # Asked for again, perhaps because the memory did not suffice.
+                plan=replace(plan, batch_tokens=tokens) if plan and tokens else plan,
             )
         self.reporter.note(
             f"{self.model.label} on {engine.device.type} in {engine.compute_dtype} ({engine.dtype_reason})"
@@ -253,9 +255,9 @@ class _OpenEncoding:
         encoding: _Encoding,
         engine: EncodeEngine | GraphEmbedder,
         storage: Storage,
-        plan: ComputePlan | None,
+        earlier: ComputePlan | None,
     ) -> None:
-        self._encoding, self._engine, self._storage, self._earlier = encoding, engine, storage, plan
+        self._encoding, self._engine, self._storage, self._earlier = encoding, engine, storage, earlier
         self._params, self._texts, self._reporter = encoding.params, encoding.texts, encoding.reporter
         self._vectors = TextVectors(encoding.texts, engine, storage)
 
@@ -345,7 +347,7 @@ class _OpenEncoding:
         return {**self._encoding.asked, "dimension": self._storage.dimension, "plan": self._plan()}
 
     def _plan(self) -> dict[str, Any]:
-        """How the vectors are computed, as the first run planned it."""
+        """How the vectors are computed; of a run that is resumed, how it began."""
         if isinstance(self._engine, GraphEmbedder):
             return {"runtime": self._params.runtime, "graph": self._engine.graph.digest}
         return asdict(self._earlier or self._engine.plan)

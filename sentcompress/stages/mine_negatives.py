@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,7 @@ class _Mining:
     origin: Origin
     source: EmbedderSource
     reporter: Reporter
+    _told: bool = field(default=False, init=False)
 
     def whole(self, build: Build) -> Artifact:
         """Mine all pairs."""
@@ -152,29 +153,35 @@ class _Mining:
 
         Each starts at another part and leaves out those that another process is making.
         """
-        count, first, told = part.shard.count, part.shard.number - 1, False
+        count, first = part.shard.count, part.shard.number - 1
         order = [Shard((first + step) % count + 1, count) for step in range(count)]
         while True:
             made = {one.number: self._part_of_vectors(part, one, embedder) for one in order}
-            if all(made.values()):
+            busy = next((one for one in made.values() if isinstance(one, BusyError)), None)
+            if busy is None:
                 break
-            if not told:
-                self.reporter.note("waiting for parts of the corpus that other shards encode")
-                told = True
-            time.sleep(PAUSE_SECONDS)
+            self._wait(busy)
         while True:
             try:
                 with part.shared("vectors") as build:
                     if not build.fresh:
-                        folders = [one.path for _, one in sorted(made.items()) if one]
+                        folders = [one.path for _, one in sorted(made.items()) if isinstance(one, Artifact)]
                         self._join(build, folders, part.plan.facts["corpus"], embedder)
                         return build.finish({}).path / ALL_VECTORS
                     return build.fresh.path / ALL_VECTORS
-            except BusyError:
-                time.sleep(PAUSE_SECONDS)
+            except BusyError as error:
+                self._wait(error)
 
-    def _part_of_vectors(self, part: Part, one: Shard, embedder: Embedder) -> Artifact | None:
-        """One part of the corpus's vectors; None if another process is making it."""
+    def _wait(self, busy: BusyError) -> None:
+        """Wait a moment for another shard, and say once for which: where locks are local, it may have ended."""
+        if not self._told:
+            who = "; ".join([busy.message, *(one for one in busy.alternatives if one.startswith("wait for it"))])
+            self.reporter.note(f"waiting for parts of the corpus that other shards encode: {who}")
+            self._told = True
+        time.sleep(PAUSE_SECONDS)
+
+    def _part_of_vectors(self, part: Part, one: Shard, embedder: Embedder) -> Artifact | BusyError:
+        """One part of the corpus's vectors; the error that says so if another process is making it."""
         sizes = part.plan.facts["windows"]
         mine = one.of(len(sizes))
         start, rows = sum(sizes[: mine.start]), sum(sizes[mine.start : mine.stop])
@@ -185,8 +192,8 @@ class _Mining:
                 table = SentenceTable(part.plan.path / sharded_mining.CORPUS)
                 self._embed(embedder, table.stream(start, rows), rows, build, ALL_VECTORS)
                 return build.finish({})
-        except BusyError:
-            return None
+        except BusyError as busy:
+            return busy
 
     def _join(self, build: Build, folders: Sequence[Path], rows: int, embedder: Embedder) -> None:
         with (

@@ -16,7 +16,7 @@ from sentcompress.augmentations import neural_translation
 from sentcompress.augmentations.neural_translation import DEFAULT_ROUTE, NeuralAugmenter, NeuralSpec, neural_spec
 from sentcompress.errors import InputError
 from sentcompress.extras import installing
-from sentcompress.models import dtype_trial
+from sentcompress.models import dtype_trial, sources
 from sentcompress.models.sources import ModelSource, resolve
 
 needs_sacremoses = pytest.mark.skipif(
@@ -191,6 +191,7 @@ def test_a_missing_model_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         raise ConnectionError("no route")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
     with pytest.raises(InputError, match="translator: owner/en-de cannot be fetched from the hub") as caught:
         neural_spec([("owner/en-de", "owner/de-en")])
     assert "`translator` apertium" in str(caught.value.hint)

@@ -186,6 +186,8 @@ UNFORESEEN: list[tuple[Exception, str]] = [
     (Exception("Too many open files (os error 24)"), "error: Too many open files (os error 24)\nhelp:  fix the cause"),
     (MemoryError(), "error: out of memory: MemoryError\nhelp:  free some memory, or use a machine with more\n"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "error: out of memory"),
+    (RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported later"), "error: out of memory"),
+    (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "error: out of memory"),
     (ValueError("first line\nsecond line"), "error: ValueError: first line\nhelp:  this is a bug in sentcompress"),
     (AssertionError(), "error: AssertionError: AssertionError\nhelp:  this is a bug in sentcompress"),
 ]
@@ -305,6 +307,14 @@ def test_a_reader_that_has_gone_is_141_and_silent(asked: str, work: Path) -> Non
     done = sentcompress(asked.split(), stdout=writing, env=environment)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed: str, work: Path) -> None:
+    """As a daemon may leave them."""
+    command = [sys.executable, "-m", "sentcompress", "status", "--work", str(work)]
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, timeout=600)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

@@ -97,6 +97,20 @@ def test_metrics_go_when_their_phase_is_over(capsys: Captured, monkeypatch: pyte
     assert "0.25" not in capsys.readouterr().err
 
 
+def test_metrics_that_come_while_others_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error would end the thread that draws, and with it the picture."""
+    watched = TerminalReporter(quiet=False)
+
+    def show(value: object) -> str:
+        watched.metrics({f"more {value}": 0.5})
+        return str(value)
+
+    monkeypatch.setattr(terminal_reporter, "show", show)
+    watched.metrics({"loss": 0.25, "lr": 0.01})
+    watched._picture()
+    assert set(watched._metrics) == {"loss", "lr", "more 0.25", "more 0.01"}
+
+
 @pytest.mark.parametrize(
     ("columns", "dev"),
     [("79", "dev 95.12"), ("80", "dev (search fidelity) 95.12"), ("120", "dev (search fidelity) 95.12")],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from sentcompress.encoding import evaluation_in_ranks
 from sentcompress.encoding.embedder_sources import find_embedder
+from sentcompress.errors import InputError
 from sentcompress.store import WorkDirectory
 
 
@@ -19,3 +24,16 @@ def test_files_of_vectors_that_are_called_alike_have_different_slugs(tmp_path: P
         (tmp_path / name / "vectors.txt").write_text("one\n")
         slugs.append(find_embedder(work, str(tmp_path / name / "vectors.npy")).slug)
     assert slugs == ["ours-vectors.npy", "theirs-vectors.npy"]
+
+
+def test_a_rank_whose_model_differs_from_that_of_rank_0_is_refused(tmp_path: Path, tiny_model: Path) -> None:
+    """Each machine reads its own copy, unless the model is on a file system that they share."""
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    model = find_embedder(WorkDirectory(tmp_path / "work"), str(folder)).model
+    assert model is not None
+    assert evaluation_in_ranks._opened(model, "cpu", "float32").dimension == 32
+    settings = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
+    settings["max_seq_length"] = 5
+    (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(InputError, match="are not those that rank 0 reads"):
+        evaluation_in_ranks._opened(model, "cpu", "float32")

@@ -62,6 +62,17 @@ def test_nothing_asked_for_has_the_model_s_width(tmp_path: Path) -> None:
     assert VectorCache(tmp_path).encode([], Model()).shape == (0, 2)
 
 
+def test_vectors_that_are_not_finite_are_computed_again(tmp_path: Path) -> None:
+    def broken(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.where(np.array([[text == "bb"] for text in texts]), np.float32(np.nan), Model()(texts))
+
+    VectorCache(tmp_path).encode(["known"], Model())
+    cache, model = VectorCache(tmp_path), Model()
+    assert np.isnan(cache.encode(["a", "bb", "known"], broken)).any(axis=1).tolist() == [False, True, False]
+    np.testing.assert_array_equal(cache.encode(["a", "bb", "known"], model), Model()(["a", "bb", "known"]))
+    assert model.asked == ["a", "bb"]
+
+
 def test_a_batch_that_was_not_finished_is_computed_again(tmp_path: Path) -> None:
     VectorCache(tmp_path).encode(["a", "b"], Model())
     for path in tmp_path.glob("*.keys.npy"):

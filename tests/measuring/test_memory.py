@@ -62,6 +62,13 @@ def test_a_process_that_fails_is_an_error_with_its_last_words() -> None:
         measure_memory(Hog(0), ["a text"], 1024)
 
 
+def test_modules_in_the_current_folder_are_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "statistics.py").write_text("raise ImportError('not this one')\n", encoding="utf-8")
+    (tmp_path / "numpy.py").write_text("raise ImportError('not this one')\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert measure_memory(Hog(1), ["a text"], 1024).peak_memory_bytes > 0
+
+
 def test_a_process_that_runs_a_graph_has_no_torch() -> None:
     code = "import sys, sentcompress.measuring.runtimes; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

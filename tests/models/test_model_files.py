@@ -170,6 +170,7 @@ def test_a_hubs_model_comes_with_modules_far_down(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serve_hub({"owner/model": folder}) as endpoint:
+        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
         fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
         monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
         np.testing.assert_allclose(vectors("owner/model"), before, atol=1e-6)

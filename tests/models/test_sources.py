@@ -141,6 +141,7 @@ def test_a_full_disk_is_no_unreachable_hub(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError(errno.ENOSPC, "No space left on device", "/cache/blob")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
     with pytest.raises(OSError, match="No space left on device"):
         resolve("somebody/some-model")
 
@@ -177,6 +178,31 @@ def test_a_hub_that_cannot_be_reached_says_what_works_offline(monkeypatch: pytes
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
     with pytest.raises(InputError, match="cannot be fetched") as caught:
         resolve("somebody/some-model")
     assert "embedded" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"), [((503, "Service Unavailable"), "embedded"), ((401, "Unauthorized"), "HF_TOKEN")]
+)
+def test_an_error_of_the_hub_is_no_missing_connection(
+    answer: tuple[int, str], hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    response = SimpleNamespace(status_code=answer[0], reason_phrase=answer[1], headers={}, request=None)
+
+    def refuse(*_: object, **__: object) -> str:
+        failed = errors.HfHubHTTPError("refused", response=response)  # type: ignore[arg-type]
+        raise errors.LocalEntryNotFoundError("not in the cache") from failed
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
+    with pytest.raises(InputError) as caught:
+        resolve("somebody/some-model")
+    told = f"somebody/some-model cannot be fetched from the hub, which answers {answer[0]} {answer[1]}"
+    assert caught.value.message == told
+    assert hint in str(caught.value.hint)

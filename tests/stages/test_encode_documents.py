@@ -32,6 +32,7 @@ from sentcompress.stages import fit_quantizer
 from sentcompress.stages.encode import Params, Result
 from sentcompress.store import WorkDirectory, file_digest
 from sentcompress.store.artifacts import KEPT, NOTHING_KEPT
+from sentcompress.store.atomic import UMASK
 
 TEXTS = make_sentences(230, seed=4)
 Rows = list[dict[str, str]]
@@ -252,6 +253,15 @@ def test_a_damaged_quantizer_is_refused(work: WorkDirectory, tmp_path: Path, qua
     assert not (tmp_path / "v").exists()
 
 
+def test_others_can_read_a_folder_of_codes(work: WorkDirectory, tmp_path: Path, quantized: Callable[..., Path]) -> None:
+    """safetensors writes files that only their owner can read."""
+    model = quantized("int8", 20)
+    encode(work, model, jsonl(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "v", store="int8")
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "v").iterdir()}
+    assert modes == dict.fromkeys(modes, oct(0o666 & ~UMASK))
+    assert "quantizer.safetensors" in modes
+
+
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != LOCK}
 
@@ -298,25 +308,28 @@ def test_a_killed_run_goes_on_at_the_first_missing_file_with_the_same_bytes(
     assert (again.rows, again.sentences_per_second) == (230, 0.0)
 
 
-def test_a_resumed_folder_is_encoded_in_the_batches_that_are_asked_for(
-    work: WorkDirectory, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+def test_smaller_batches_can_be_asked_for_when_a_run_is_resumed(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As advised if the memory did not suffice."""
-    used: list[int] = []
+    """As the message says if the memory did not suffice."""
+    lines, used, original = jsonl(tmp_path / "a.jsonl"), list[int](), EncodeEngine.stream
 
-    class Engine(EncodeEngine):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            used.append(self.plan.batch_tokens)
+    def stream(self: EncodeEngine, *given: object) -> Iterator[np.ndarray]:
+        used.append(self.plan.batch_tokens)
+        if len(used) == 3:
+            raise MemoryError
+        return original(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stage, "EncodeEngine", Engine)
-    lines, output = jsonl(tmp_path / "a.jsonl"), tmp_path / "out"
-    with interrupted(vector_folder.VectorFolder, "finish"):
-        encode(work, tiny_model, lines, output)
-    for tokens in (64, None):
-        encode(work, tiny_model, lines, output, batch_tokens=tokens)
-    assert used[1:] == [64, used[0]]
-    assert json.loads((output / "manifest.json").read_text())["plan"]["batch_tokens"] == used[0]
+    monkeypatch.setattr(EncodeEngine, "stream", stream)
+    with pytest.raises(MemoryError):
+        encode(work, tiny_model, lines, tmp_path / "parts")
+    encode(work, tiny_model, lines, tmp_path / "parts", batch_tokens=64)
+    first = used[0]
+    assert used == [first, first, first, 64, 64, 64]
+    assert encode(work, tiny_model, lines, tmp_path / "parts").rows == 230
+    assert len(used) == 6, "the folder is up to date"
+    stored = sentcompress.read_vectors(tmp_path / "parts")
+    np.testing.assert_allclose(stored.to_array(), plain(tiny_model, JOINED), atol=1e-6)
 
 
 def test_nothing_is_replaced_after_the_lock_was_lost(

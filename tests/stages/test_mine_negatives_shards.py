@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from functools import partial
@@ -89,10 +90,12 @@ def test_a_shard_waits_for_parts_that_others_encode(work: WorkDirectory, tiny_mo
         (path / "manifest.json").unlink()  # as if another shard had yet to make it
     done: list[Artifact] = []
     waiting = threading.Event()
+    told: list[str] = []
 
     class Waiter(Reporter):
         def note(self, message: str) -> None:
             if "waiting for parts of the corpus" in message:
+                told.append(message)
                 waiting.set()
 
     params = mine_negatives.Params(model=str(tiny_model), pairs=pairs, shard="3/3", negatives=3, device="cpu")
@@ -104,6 +107,9 @@ def test_a_shard_waits_for_parts_that_others_encode(work: WorkDirectory, tiny_mo
     shard.join(timeout=600)
     assert done
     assert (shared / "vectors" / "manifest.json").is_file()
+    (message,) = told
+    assert f"vectors-2-of-3 is being written by process {os.getpid()} on " in message
+    assert message.endswith("; wait for it")
 
 
 def test_what_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path) -> None:
