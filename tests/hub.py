@@ -9,10 +9,17 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import huggingface_hub
+import pytest
+from huggingface_hub import constants
+
+from sentcompress.models import sources
 
 COMMIT = hashlib.sha1(b"the only commit").hexdigest()
 
@@ -43,6 +50,20 @@ def serve_hub(models: Mapping[str, Path], data_sets: Sequence[str] = ()) -> Iter
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def fetching(models: Mapping[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process fetches models from such a hub, into a cache that it keeps until the end of the test."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve_hub(models) as endpoint:
+        # Only files are served, not the answer to whether the hub is there.
+        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
+        fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+        yield
 
 
 def asking(endpoint: str, home: Path) -> dict[str, str]:

@@ -6,7 +6,6 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
@@ -14,14 +13,13 @@ from typing import Any
 
 import huggingface_hub
 import pytest
-from hub import serve_hub
+from hub import fetching
 from huggingface_hub import constants, errors
 
 from sentcompress import hub
 from sentcompress.corpora.hub import hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
-from sentcompress.models import sources
 from sentcompress.models.sources import FetchError, locate
 from sentcompress.recipes import hub_lookup
 from sentcompress.recipes.hub_lookup import HubLookup
@@ -86,13 +84,7 @@ def test_a_model_that_was_fetched_is_found_in_the_cache(
     """Repositories have files that no model needs, and that are not fetched."""
     folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     (folder / "README.md").write_text("A model.\n", encoding="utf-8")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serve_hub({"owner/model": folder}) as endpoint:
-        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
-        fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
-        monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    with fetching({"owner/model": folder}, tmp_path / "cache", monkeypatch):
         assert not (locate("owner/model").path / "README.md").exists()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     HubLookup().check_model("owner/model", None)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, format_extension, open_bytes
@@ -21,7 +22,7 @@ from sentcompress.corpora.readers import (
     FILE_EXTENSIONS,
     ReadOptions,
     find_format,
-    no_rows_of_split,
+    made_of_rows,
     read_records,
     rows_of,
 )
@@ -234,9 +235,9 @@ def documents_of_rows(
         InputError: if a named column is missing, no column is known to hold text, or all rows are of other splits.
     """
     layout: Layout | None = None
-    others: set[str] = set()
-    found = False
-    for number, row in rows:
+
+    def documents(number: int, row: Mapping[str, object]) -> list[Document] | None:
+        nonlocal layout
         if layout is None:
             layout = find_layout(name, list(row), options.columns, None, joined=True)
             find_columns(name, [options.id_column] if options.id_column else [], list(row))
@@ -244,19 +245,9 @@ def documents_of_rows(
                 bad.unasked[name] = layout.columns
             if options.every_split:
                 layout = replace(layout, split=None)
-        try:
-            documents = _of_row(f"{name}:{number}", row, layout, options)
-        except BadRecordError as error:
-            bad.add(f"{name}, line {number}: {error}")
-            continue
-        if documents is None:
-            others.add(str(row.get("split")))
-            bad.other_splits += 1
-            continue
-        found = True
-        yield from documents
-    if others and not found:
-        raise no_rows_of_split(name, options.split, others)
+        return _of_row(f"{name}:{number}", row, layout, options)
+
+    yield from chain.from_iterable(made_of_rows(name, rows, documents, options.split, bad))
 
 
 def usual_unit(source: ByteSource) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
 from sentcompress.corpora.delimited import listed, quoted_rows, refuse_repeated, tabbed_rows
@@ -33,6 +33,7 @@ _EXTENSIONS = {
 FILE_EXTENSIONS = ("txt", "text", *_EXTENSIONS)
 _PARQUET_MAGIC = b"PAR1"
 _HEAD = 65536
+Made = TypeVar("Made")
 _QUOTED = re.compile('"[^"]*"')
 
 
@@ -106,25 +107,40 @@ def records_of(
 ) -> Iterator[Record]:
     """The records of numbered rows; errors call their origin `name`."""
     make = record_maker(name, options.columns, options.split, options.domain, options.joined)
+    yield from made_of_rows(name, rows, lambda _, row: make(row), options.split, bad)
+
+
+def made_of_rows(
+    name: str,
+    rows: Iterable[tuple[int, Mapping[str, object]]],
+    make: Callable[[int, Mapping[str, object]], Made | None],
+    split: str,
+    bad: BadRecords,
+) -> Iterator[Made]:
+    """What `make` gives for numbered rows: None for a row of another split, which `bad` counts as it does bad rows.
+
+    Raises:
+        InputError: if all rows are of other splits.
+    """
     others: set[str] = set()
     found = False
     for number, row in rows:
         try:
-            record = make(row)
+            made = make(number, row)
         except BadRecordError as error:
             bad.add(f"{name}, line {number}: {error}")
             continue
-        if record is None:
+        if made is None:
             others.add(str(row.get("split")))
             bad.other_splits += 1
             continue
         found = True
-        yield record
+        yield made
     if others and not found:
-        raise no_rows_of_split(name, options.split, others)
+        raise _no_rows_of_split(name, split, others)
 
 
-def no_rows_of_split(name: str, split: str, others: Iterable[str]) -> InputError:
+def _no_rows_of_split(name: str, split: str, others: Iterable[str]) -> InputError:
     """The error for a table of which all rows are of other splits."""
     return InputError(f"{name} has no rows of split {split!r}", f"its splits: {listed(sorted(others))}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from hostile import ask_for_code, with_code
-from hub import serve_hub
+from hub import fetching
 from safetensors.torch import load_file, save_file
 from tiny_models import load_model
 
@@ -154,8 +153,6 @@ def test_a_packages_links_are_followed(folder: Path, tmp_path: Path) -> None:
 def test_a_hubs_model_comes_with_modules_far_down(
     weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import huggingface_hub
-    from huggingface_hub import constants
 
     before = vectors(folder)
     if weights.endswith(".bin"):
@@ -166,13 +163,7 @@ def test_a_hubs_model_comes_with_modules_far_down(
         torch.save(tensors, folder / "pytorch_model-00001-of-00001.bin")
         index = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "pytorch_model-00001-of-00001.bin")}
         (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serve_hub({"owner/model": folder}) as endpoint:
-        monkeypatch.setattr(sources, "ask_hub", lambda *_: None)
-        fetch = partial(huggingface_hub.snapshot_download, endpoint=endpoint)
-        monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    with fetching({"owner/model": folder}, tmp_path / "cache", monkeypatch):
         np.testing.assert_allclose(vectors("owner/model"), before, atol=1e-6)
         source = locate("owner/model")
     assert (source.path / DENSE / weights).is_symlink()
