@@ -92,10 +92,11 @@ class Params(IndexOptions, Hub, Named):
             faults.append("`vectors` needs `collection`, and replaces `document_model`")
         if self.pairs is None and self.corpus != "auto":
             faults.append("`corpus` is for `pairs`")
-        if self.model is not None and self.document_model is not None and self.query_model is not None:
-            faults.append("`model` has no effect with both `document_model` and `query_model`")
-        if self.runtime != "torch" and self.document_model is not None and self.query_model is not None:
-            faults.append("`runtime` is for `model`, which has no effect with both `document_model` and `query_model`")
+        if self.document_model is not None and self.query_model is not None:
+            given = {"runtime": self.runtime != "torch", "revision": self.revision is not None}
+            without = "no effect with both `document_model` and `query_model`"
+            faults += [f"`model` has {without}"] if self.model is not None else []
+            faults += [f"`{name}` is for `model`, which has {without}" for name, is_given in given.items() if is_given]
         return faults
 
 

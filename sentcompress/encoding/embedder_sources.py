@@ -20,6 +20,7 @@ from sentcompress.errors import UsageError
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
+from sentcompress.models.names import refuse_revision
 from sentcompress.progress import SILENT, Reporter, Task
 from sentcompress.store import WorkDirectory, file_digest, name_part
 
@@ -225,6 +226,7 @@ def find_embedder(
     """
     path, _, texts = (name or "").partition(f"{SUFFIX}:")
     if name and (texts or name.endswith(SUFFIX)):
+        refuse_revision(revision, name)
         vectors = Path(path + SUFFIX) if texts else Path(name)
         # Opened here, so that a wrong file is reported before anything slow starts.
         file = VectorFile(vectors, Path(texts) if texts else None)

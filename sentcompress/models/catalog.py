@@ -10,7 +10,15 @@ from typing import Any, Protocol
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import load_pooled, read_back, save_encoder
-from sentcompress.models.names import KINDS, STUDENT, TEACHER, is_of_work, meaning_in, no_such_model
+from sentcompress.models.names import (
+    KINDS,
+    STUDENT,
+    TEACHER,
+    is_of_work,
+    meaning_in,
+    no_such_model,
+    refuse_revision,
+)
 from sentcompress.models.sources import (
     EMBEDDED,
     MODEL_FOLDER,
@@ -119,13 +127,16 @@ def find_model(
         MissingArtifactError: if the newest student is asked for and there is none.
         FetchError: if it is a hub model and cannot be fetched.
         InputError: if there is no model of that name, it cannot be read, or wants to run its own code and is not
-            trusted.
+            trusted; or if there is a revision, and the model is not one of the hub.
     """
     if name is None:
+        refuse_revision(revision, "the newest student")
         return _of_artifact(_newest_student(work, besides), trust_remote_code)
     meaning = meaning_in(work, name)
     if meaning is None:
         raise no_such_model(name, work.path, [own for kind in KINDS for own in work.names(kind)], layers=layers)
+    if not meaning.is_of_hub:
+        refuse_revision(revision, name)
     if meaning.kind == TEACHER:
         vectors = work.names(TEACHER_VECTORS)
         if not vectors:

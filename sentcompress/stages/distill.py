@@ -19,7 +19,7 @@ from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import check_poolable, has_modules
 from sentcompress.models.memory import require_memory
-from sentcompress.models.names import PRESETS, is_of_work
+from sentcompress.models.names import PRESETS, is_of_work, refuse_revision
 from sentcompress.models.principal_axes import Projection
 from sentcompress.models.shape import SENTENCES, WEIGHTS, Shape, layer_count
 from sentcompress.models.sources import FetchError, comes_along
@@ -90,6 +90,7 @@ def _find_student(params: Params, work: WorkDirectory, vectors: Artifact) -> tup
         found = _find_start(params, work)
         label = params.student if comes_along(params.student) or params.student in PRESETS else found.source.label
         return _as_asked(InitialStudent(label, found.source, shape, found.pooling), params), found
+    refuse_revision(params.revision, params.student)
     # Made of the teacher's own files, and pooled as the teacher is.
     pooling = str(vectors.parameters.get("pooling", "auto"))
     return _as_asked(InitialStudent(params.student, find_teacher_of(vectors), shape, pooling), params), None

@@ -26,6 +26,11 @@ def test_files_of_vectors_that_are_called_alike_have_different_slugs(tmp_path: P
     assert slugs == ["ours-vectors.npy", "theirs-vectors.npy"]
 
 
+def test_a_file_of_vectors_has_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"`revision` v1: vectors\.npy is not a model of the hub"):
+        find_embedder(WorkDirectory(tmp_path / "work"), "vectors.npy", revision="v1")
+
+
 def test_a_rank_whose_model_differs_from_that_of_rank_0_is_refused(tmp_path: Path, tiny_model: Path) -> None:
     """Each machine reads its own copy, unless the model is on a file system that they share."""
     folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))

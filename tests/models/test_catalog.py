@@ -246,6 +246,18 @@ def test_a_name_far_from_ours_is_asked_of_the_hub(work: WorkDirectory, monkeypat
     assert (found.label, found.reference, found.digest) == ("owner/model", "model:owner/model", "digest")
 
 
+def test_a_revision_of_a_model_that_is_not_of_the_hub_is_refused(work: WorkDirectory, tiny_model: Path) -> None:
+    make(work, "students", "small", tiny_model, MODEL_FOLDER)
+    teach(work, teacher=str(tiny_model))
+    own = (None, "small", "student", "teacher", "teacher-vectors/main", "embedded", "general-9m", str(tiny_model))
+    for name in own:
+        with pytest.raises(InputError, match=r"`revision` v1: .* is not a model of the hub") as refused:
+            find_model(work, name, revision="v1")
+        assert refused.value.hint == "leave out `revision`"
+    with pytest.raises(InputError, match="no model named 'smal'"):
+        find_model(work, "smal", revision="v1")
+
+
 def test_a_student_with_code_of_its_own_needs_trust_as_any_model(work: WorkDirectory, tiny_model: Path) -> None:
     copy = shutil.copytree(tiny_model, work.path.with_name("odd-model"))
     config = copy / "config.json"

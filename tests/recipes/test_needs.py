@@ -192,6 +192,22 @@ def test_the_configuration_of_a_data_set_is_not_part_of_its_name(monkeypatch: py
     assert asked == ["owner/pairs", "owner/lines", "owner/pairs"]
 
 
+def test_a_revision_needs_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None]] = []
+    monkeypatch.setattr(HubLookup, "check_model", lambda _, name, revision: asked.append((name, revision)))
+    reading = plan(
+        Stage(1, "teacher-embed", {"teacher": str(tmp_path), "revision": "v1", "sentences": "a", "name": "b"}),
+        Stage(2, "distill", {"student": "teacher:1", "revision": "v1", "teacher-vectors": "b", "name": "c"}),
+        Stage(3, "distill", {"student": "owner/model", "revision": "v1", "teacher-vectors": "b", "name": "d"}),
+    )
+    told = missing(reading, lambda *_: False, numbers(reading))
+    assert [str(need).partition(";")[0] for need in told] == [
+        f"stage 1 (teacher-embed): --revision v1: {tmp_path} is not a model of the hub",
+        "stage 2 (distill): --revision v1: teacher:1 is not a model of the hub",
+    ]
+    assert asked == [("owner/model", "v1")]
+
+
 def test_what_is_not_asked_for_is_not_needed(tmp_path: Path) -> None:
     text = tmp_path / "lines.txt"
     text.touch()

@@ -487,6 +487,11 @@ def test_more_layers_than_the_teacher_has(work: WorkDirectory) -> None:
         stage.run(params("mse", student="teacher:3"), work)
 
 
+def test_layers_of_the_teacher_have_no_revision_of_their_own(work: WorkDirectory) -> None:
+    with pytest.raises(InputError, match="`revision` v1: teacher:1 is not a model of the hub"):
+        stage.run(params("mse", revision="v1"), work)
+
+
 def test_a_head_that_cannot_be_left_out(work: WorkDirectory, tmp_path: Path) -> None:
     other = make_tiny_model(tmp_path / "narrow", width=16)
     with pytest.raises(UsageError, match="as wide as the teacher"):

@@ -576,6 +576,9 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     words = ("did you mean flat?", "`nlist`", "`threads`", "`rescore`", "`depth`", "one of `pairs`", "`split` is")
     assert [word for word in words if word not in caught.value.message] == []
     assert caught.value.message.count("`depth`") == 1
+    others = {"document_model": "teacher", "query_model": "student"}
+    with pytest.raises(UsageError, match="`revision` is for `model`, which has no effect with both"):
+        Params(pairs=tmp_path / "x.tsv", revision="v1", **others).check()
     with pytest.raises(UsageError) as caught:  # more than FAISS takes, or has memory for
         run(Params(pairs=tmp_path / "x.tsv", links=2**31, ef_search=2**31, threads=2000), WorkDirectory(tmp_path))
     words = ("`links` must be from 2 to 1000", "`ef_search` must be from 1 to", "`threads` must be from 0 to 1024")
