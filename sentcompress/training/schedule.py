@@ -15,6 +15,8 @@ DEV_SCORES = 4
 SCORING = 0.15
 # A warm-up that a recipe counts in steps was meant for millions of sentences; a small run must not end inside it.
 LONGEST_WARMUP = 0.1
+# Epochs whose steps are counted; further ones count as many on average. Counting can take a plan of all batches.
+COUNTED_EPOCHS = 100
 
 
 @dataclass
@@ -24,7 +26,8 @@ class Schedule:
     Attributes:
         settings: the limits, `eval_every`, and the numbers of the learning rate.
         progress: how far the run is.
-        all_steps: the steps of all epochs; with a time limit, as if each had as many as the first.
+        all_steps: the steps of all epochs, estimated from the first one if there is a time limit, otherwise from the
+            first COUNTED_EPOCHS.
         total: steps at most.
         warmup: steps in which the learning rate rises.
         eval_every: steps between two dev scores; None for DEV_SCORES or fewer in the time limit.
@@ -42,9 +45,7 @@ class Schedule:
     @classmethod
     def of(cls, settings: Settings, plan: BatchPlan, progress: Progress) -> Schedule:
         """The schedule of a run over the batches of a plan."""
-        # Counting the steps of an epoch takes a plan of its batches; with a time limit, only the first epoch is
-        # planned.
-        counted = range(1 if settings.max_minutes else settings.epochs)
+        counted = range(1 if settings.max_minutes else min(settings.epochs, COUNTED_EPOCHS))
         epoch_steps = [steps_of(plan, epoch, settings.grad_accum) for epoch in counted]
         all_steps = sum(epoch_steps) * settings.epochs // len(counted)
         total = min(all_steps, settings.max_steps or all_steps)

@@ -12,7 +12,7 @@ from sentcompress.methods import method_class
 from sentcompress.methods.mse import MSE
 from sentcompress.training.batches import BatchPlan, Rows
 from sentcompress.training.run_state import Progress
-from sentcompress.training.schedule import Schedule, factor, warmup_steps
+from sentcompress.training.schedule import COUNTED_EPOCHS, Schedule, factor, warmup_steps
 from sentcompress.training.settings import Settings
 
 
@@ -43,6 +43,17 @@ def test_with_a_time_limit_epochs_are_not_counted_before_it_begins() -> None:
     assert plan.made == [0]
     assert limited.total == 100_000 * len(BatchPlan.epoch(plan, 0))
     assert limited.share_of_epochs == 1
+
+
+def test_of_very_many_epochs_only_the_first_ones_are_counted() -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, 50).astype(np.int32)
+    plan = Counting(np.arange(50), lengths, batch_size=8, token_budget=100, seed=0)
+    object.__setattr__(plan, "made", [])
+    settings = Settings.of(MSE.recipe, TrainingOptions(epochs=10_000, max_steps=3))
+    found = Schedule.of(settings, plan, Progress())
+    assert plan.made == list(range(COUNTED_EPOCHS))
+    counted = sum(len(BatchPlan.epoch(plan, number)) for number in range(COUNTED_EPOCHS))
+    assert (found.total, found.all_steps) == (3, counted * 10_000 // COUNTED_EPOCHS)
 
 
 def curve(kind: str, total: int = 10, warmup: int = 2) -> list[float]:
