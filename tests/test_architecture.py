@@ -68,6 +68,7 @@ SIDEWAYS = {
     ("compression", "corpora"),
     ("compression", "encoding"),
     ("compression", "evaluation"),
+    ("compression", "exporting"),
     ("augmentations", "corpora"),
     ("mining", "corpora"),
     ("mining", "evaluation"),

@@ -19,11 +19,12 @@ from sentcompress.compression.request import absolute
 from sentcompress.compression.shapes import Candidate, fitting, own_shape, smallest, told_shapes
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
-from sentcompress.errors import InputError, UsageError
+from sentcompress.errors import InputError, SentcompressError, UsageError
+from sentcompress.exporting.onnx import convert
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
-from sentcompress.models.families import WITH_LAYERS
+from sentcompress.models.families import FAMILIES, WITH_LAYERS
 from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.sources import EMBEDDED_LABEL
 from sentcompress.models.vocabulary import is_word_piece
@@ -65,6 +66,9 @@ def make_plan(
     teacher = _teacher_size(found.label, config, encoder)
     most = read_bytes(params.max_bytes)
     candidates = candidates_within(params, found, teacher, most)
+    # Students are cut only from these architectures, whose graphs are known.
+    if candidates[0].untrained and config.get("model_type") not in FAMILIES:
+        _check_convertible(encoder, reporter)
     documents = _documents(params)
     artifact = split(documents.split_stage(name, params.seed))
     load = measured_workload(artifact, encoder, reporter, started)
@@ -128,6 +132,14 @@ def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> Trans
             "compress needs a transformer as the teacher; other models can be distilled step by step",
         )
     return size
+
+
+def _check_convertible(encoder: Encoder, reporter: Reporter) -> None:
+    with reporter.phase("checking that the teacher can be converted to ONNX"):
+        try:
+            convert(encoder)
+        except SentcompressError as error:
+            raise InputError(error.message, "choose another `teacher`: compress exports an ONNX graph") from None
 
 
 def _documents(params: Params) -> Documents:

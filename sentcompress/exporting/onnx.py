@@ -72,10 +72,25 @@ def write_graph(encoder: Encoder, path: Path) -> None:
     Token types are fixed to zero. The same encoder gives the same bytes.
 
     Raises:
-        SentcompressError: if the architecture cannot be exported, or the weights do not fit into one file.
+        SentcompressError: see `convert`.
     """
     import onnx
 
+    model = convert(encoder)
+    fold_transposed_weights(model)
+    fix_token_types(model)
+    fix_shapes(model)
+    strip(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, path)
+
+
+def convert(encoder: Encoder) -> Any:
+    """The fused graph as torch makes it, an `onnx.ModelProto`.
+
+    Raises:
+        SentcompressError: if the architecture cannot be exported, or the weights do not fit into one file.
+    """
     size = sum(parameter.numel() * 4 for parameter in encoder.parameters())
     if size > LARGEST_BYTES:
         raise SentcompressError(
@@ -87,12 +102,7 @@ def write_graph(encoder: Encoder, path: Path) -> None:
             raise SentcompressError(
                 f"the exporter fixed the batch size or the length of {given.name}", "export with `formats` folder"
             )
-    fold_transposed_weights(model)
-    fix_token_types(model)
-    fix_shapes(model)
-    strip(model)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, path)
+    return model
 
 
 def _trace(encoder: Encoder) -> Any:

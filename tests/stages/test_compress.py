@@ -27,7 +27,7 @@ from sentcompress.compression.graph_size import TransformerSize
 from sentcompress.compression.plan_file import read_plan
 from sentcompress.compression.recipe import TRAINING
 from sentcompress.compression.shapes import own_shape
-from sentcompress.errors import BusyError, InputError, UsageError
+from sentcompress.errors import BusyError, InputError, SentcompressError, UsageError
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import MODEL, select
 from sentcompress.measuring.turns import take_turns
@@ -153,6 +153,21 @@ def test_the_teacher_itself_is_the_answer_where_it_fits(tmp_path: Path, document
     assert "students" not in [one.kind for one in written.results()]
     assert written.request["inputs"] == [str(documents)]
     assert not work.names("exports")
+
+
+def test_a_teacher_that_cannot_become_a_graph_is_told_before_the_documents_are_read(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise SentcompressError("a bert model cannot be converted to ONNX: no", "export with `formats` folder")
+
+    work, params = WorkDirectory(tmp_path / "work"), asked(documents, make_tiny_model(tmp_path / "teacher"))
+    monkeypatch.setattr(planning, "FAMILIES", {})
+    monkeypatch.setattr(planning, "convert", refuse)
+    with pytest.raises(InputError, match="a bert model cannot be converted to ONNX") as refused:
+        run(params, work, Reporter())
+    assert refused.value.hint == "choose another `teacher`: compress exports an ONNX graph"
+    assert not work.names("documents")
 
 
 def test_a_misspelt_column_is_named_before_the_plan_that_is_there(tmp_path: Path, documents: Path) -> None:
