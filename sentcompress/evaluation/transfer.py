@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sentcompress.commands.eval_transfer import SEED
 from sentcompress.evaluation.similarity import Floats, UndefinedError
 from sentcompress.numeric import at_most
+from sentcompress.quantities import counted
 
 Labels = npt.NDArray[np.int64]
 # SentEval's values of C: for nested folds or a dev split, and for a test split only.
@@ -68,7 +69,7 @@ class Classifiers:
     """Fits classifiers, and counts the fits that did not converge.
 
     Args:
-        folds: folds of each cross-validation.
+        folds: folds of each cross-validation; see `check_classes`.
         seed: seed of the folds.
         fitted: called after every fit, for a progress bar.
     """
@@ -80,11 +81,7 @@ class Classifiers:
         self._unfinished = 0
 
     def nested(self, examples: Examples) -> Prediction:
-        """Nested cross-validation: each fold is predicted by a classifier fitted on the others; inner folds select C.
-
-        Raises:
-            UndefinedError: if a class has fewer examples than there are folds.
-        """
+        """Nested cross-validation: each fold is predicted from the others, whose own folds select C."""
         self._unfinished = 0
         predicted = np.empty_like(examples.labels)
         chosen = []
@@ -95,11 +92,7 @@ class Classifiers:
         return Prediction(predicted, tuple(chosen), self._unfinished)
 
     def on_test(self, train: Examples, test: Floats) -> Prediction:
-        """Predict a test split; C is selected by cross-validation on the training split.
-
-        Raises:
-            UndefinedError: if a class has fewer examples than there are folds.
-        """
+        """Predict a test split; C is selected by cross-validation on the training split."""
         self._unfinished = 0
         best = self._best_by_folds(train, SPLIT_GRID)
         return Prediction(self._fit(train, best).predict(test), (best,), self._unfinished)
@@ -114,9 +107,6 @@ class Classifiers:
         """Stratified folds: training examples and the held-out rows."""
         from sklearn.model_selection import StratifiedKFold
 
-        rarest = int(np.bincount(examples.labels).min())
-        if rarest < self._folds:
-            raise UndefinedError(f"a class has {rarest} examples, but {self._folds} folds need at least {self._folds}")
         folds = StratifiedKFold(self._folds, shuffle=True, random_state=self._seed % SEEDS)
         return [
             (Examples(examples.features[train], examples.labels[train]), test)
@@ -146,6 +136,22 @@ class Classifiers:
         self._unfinished += int(max(classifier.n_iter_) >= MAX_ITERATIONS)
         self._fitted()
         return classifier
+
+
+def check_classes(labels: Labels, folds: int, *, nested: bool) -> None:
+    """Check that every class has enough examples for the folds.
+
+    Args:
+        nested: whether the examples that one fold leaves are divided into as many folds again.
+
+    Raises:
+        UndefinedError: if one has too few.
+    """
+    # A fold takes one example in `folds` of a class, rounded up.
+    kind, least = ("nested folds", folds + 2) if nested else ("folds", folds)
+    rarest = int(np.bincount(labels).min())
+    if rarest < least:
+        raise UndefinedError(f"a class has {counted(rarest, 'example')}, but {folds} {kind} need at least {least}")
 
 
 def fits_of(splits: int, folds: int) -> int:

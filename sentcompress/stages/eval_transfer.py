@@ -22,11 +22,11 @@ from sentcompress.evaluation.stats import Resampling, record_mean
 from sentcompress.evaluation.transfer import (
     MAX_ITERATIONS,
     SOLVER,
-    TOO_LARGE,
     Classifiers,
     Examples,
     Labels,
     Prediction,
+    check_classes,
     fits_of,
     pair_features,
 )
@@ -44,10 +44,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     """Evaluate the model on every task found; the artifact's facts are the result.
 
     Raises:
-        InputError: if files cannot be read, or a task is too small for the folds.
+        InputError: if files cannot be read, or a class of a task is too small for the folds.
     """
     params.check()
     tasks = read_transfer(params.tasks, params.only, BadRecords(skip=params.skip_bad))
+    for task in tasks:
+        _check_labels(task, params.folds)
     _warn_of_tasks(tasks, reporter)
     models = find_compared(work, params)
     warn_of_itself(models[MODEL].label, same=models[MODEL] == models.get(COMPARE), reporter=reporter)
@@ -82,6 +84,21 @@ def _warn_of_tasks(tasks: Sequence[TransferTask], reporter: Reporter) -> None:
                     f"{place} has {len(split):,} examples, but the published one has {official:,}: "
                     "the score is not comparable with published ones"
                 )
+
+
+def _check_labels(task: TransferTask, folds: int) -> None:
+    """Check, before anything is encoded, that classifiers can be trained and tested on these labels.
+
+    Raises:
+        InputError: if a class is too small for the folds, or is missing from the training split.
+    """
+    numbers = {name: _numbers(task, split) for name, split in task.splits.items()}
+    if DEV in numbers:  # C is selected on it, without folds
+        return
+    try:
+        check_classes(numbers[ALL if ALL in numbers else TRAIN], folds, nested=ALL in numbers)
+    except UndefinedError as error:
+        raise InputError(f"{task.name} cannot be scored: {error}", "lower `folds`, or add examples") from None
 
 
 def _evaluate(
@@ -122,8 +139,7 @@ def _predict(task: TransferTask, embedded: EmbeddedTexts, params: Params, report
             else:
                 found = classifiers.on_test(examples[TRAIN], examples[TEST].features)
         except UndefinedError as error:
-            hint = UNUSABLE if str(error) == TOO_LARGE else "lower `folds`, or add examples"
-            raise InputError(f"{task.name} cannot be scored: {error}", hint) from None
+            raise InputError(f"{task.name} cannot be scored: {error}", UNUSABLE) from None
     if found.unfinished:
         reporter.warn(f"{task.name}: {found.unfinished} fits stopped after {MAX_ITERATIONS} iterations")
     return found

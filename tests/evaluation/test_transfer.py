@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +15,7 @@ from sentcompress.evaluation.transfer import (
     SPLIT_GRID,
     Classifiers,
     Examples,
+    check_classes,
     fits_of,
     pair_features,
 )
@@ -83,12 +86,24 @@ def test_a_dev_split_chooses_and_is_not_trained_on() -> None:
     assert len(fits) == fits_of(3, 10)
 
 
-def test_vectors_of_zeros_give_the_majority_and_too_few_examples_an_error() -> None:
+def test_vectors_of_zeros_give_the_majority() -> None:
     labels = np.array([0] * 30 + [1] * 10)
     found = Classifiers(folds=3).nested(Examples(np.zeros((40, 4), np.float32), labels))
     assert (found.predicted == 0).all()
-    with pytest.raises(UndefinedError, match="a class has 2 examples, but 3 folds need"):
-        Classifiers(folds=3).nested(Examples(np.ones((12, 2), np.float32), np.array([0] * 10 + [1] * 2)))
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5])
+def test_the_least_examples_of_a_class_are_those_that_all_folds_can_divide(folds: int) -> None:
+    for nested, least in ((False, folds), (True, folds + 2)):
+        few, enough = (np.array([0] * 30 + [1] * count) for count in (least - 1, least))
+        with pytest.raises(UndefinedError, match=f"folds need at least {least}"):
+            check_classes(few, folds, nested=nested)
+        check_classes(enough, folds, nested=nested)
+        with warnings.catch_warnings():  # scikit-learn's, if a fold lacks a class
+            warnings.simplefilter("error")
+            examples = Examples(np.ones((len(enough), 2), np.float32), enough)
+            classifiers = Classifiers(folds)
+            classifiers.nested(examples) if nested else classifiers.on_test(examples, examples.features)
 
 
 def test_features_of_pairs() -> None:

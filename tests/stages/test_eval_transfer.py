@@ -16,6 +16,7 @@ from tiny_models import make_tiny_model
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.metrics import ACCURACY, F1
 from sentcompress.evaluation.score import MEAN, read_scores, select, value_of
+from sentcompress.stages import eval_transfer
 from sentcompress.stages.eval_transfer import Params, run
 from sentcompress.store import WorkDirectory
 
@@ -188,10 +189,15 @@ def test_what_is_left_out_is_told(tmp_path: Path, tasks: Path, tiny_model: Path)
     assert [warning.split(":")[0][:20] for warning in listener.warnings] == ["MR", "MR", "MR has 60 examples, "[:20]]
 
 
-def test_tasks_that_cannot_be_scored(tmp_path: Path, tasks: Path, tiny_model: Path) -> None:
+def test_tasks_that_cannot_be_scored(
+    tmp_path: Path, tasks: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = WorkDirectory(tmp_path / "work")
-    with pytest.raises(InputError, match=r"MR cannot be scored: a class has .* but 50 folds need"):
+    monkeypatch.setattr(eval_transfer, "embed_texts", lambda *_: pytest.fail("the texts were encoded first"))
+    with pytest.raises(InputError, match=r"MR cannot be scored: a class has .* but 50 nested folds need at least 52"):
         run(Params(tasks=tasks, only=["MR"], model=str(tiny_model), folds=50), work)
+    with pytest.raises(InputError, match=r"TREC cannot be scored: a class has .* but 50 folds need at least 50"):
+        run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=50), work)
     (tasks / "TREC" / "test.tsv").open("a").write("DESC:d\twhat\n")
     with pytest.raises(InputError, match="labels missing from the training split: DESC"):
         run(Params(tasks=tasks, only=["TREC"], model=str(tiny_model), folds=3), work)
