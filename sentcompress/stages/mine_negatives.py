@@ -37,7 +37,7 @@ from sentcompress.store.shards import Part, sharded
 COMMAND = Params.command
 DEFAULT_NAME = "mined"
 # Temporary files, removed when mining is finished.
-CORPUS, VECTORS = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy"
+CORPUS, VECTORS, DTYPE = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy", f"{SCAFFOLD}/dtype"
 # The vectors of the corpus, or of a part of it, in what shards share.
 ALL_VECTORS = "vectors.npy"
 AUTO = "auto"
@@ -48,8 +48,8 @@ PAUSE_SECONDS = 0.5
 def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Artifact:
     """Write queries, positives and mined negatives as an artifact of kind `sentences`, with triplets.
 
-    After an interruption, the corpus is not encoded again. With `shard`, mines for only a part of the queries, for
-    `merge`; shards that run at the same time encode the corpus together.
+    After an interruption, the corpus is not encoded again, and the number format stays the same. With `shard`, mines
+    for only a part of the queries, for `merge`; shards that run at the same time encode the corpus together.
 
     Raises:
         MissingArtifactError: without `pairs` and `collection`, if no sentence table has triplets.
@@ -109,7 +109,10 @@ class _Mining:
         """Mine all pairs."""
         self._warn()
         gathered = self._gather(build, CORPUS)
-        embedder = self._embedder(self.params.dtype)
+        if not build.has(DTYPE):
+            with build.write(DTYPE) as path:
+                path.write_text(self._dtype(), encoding="utf-8")
+        embedder = self._embedder((build.path / DTYPE).read_text(encoding="utf-8"))
         plan = self._plan_index(gathered.corpus, embedder.dimension)
         table = SentenceTable(build.path / CORPUS)
         if not build.has(VECTORS):  # otherwise from an interrupted run
@@ -125,13 +128,10 @@ class _Mining:
         """Read the queries and the corpus, for all shards."""
         self._warn()
         gathered = self._gather(build, sharded_mining.CORPUS)
-        dtype = self.params.dtype
-        if dtype == AUTO:
-            dtype = str(self._embedder(AUTO).described()["dtype"])
         chunks = SentenceTable(build.path / sharded_mining.CORPUS).stream()
         facts = {
             "windows": [len(window) for window in cache_windows(chunks)],
-            "dtype": dtype,
+            "dtype": self._dtype(),
             "described": self._described,
         }
         return {**facts, **sharded_mining.save_gathered(gathered, build.write)}
@@ -214,6 +214,11 @@ class _Mining:
     @property
     def _described(self) -> dict[str, Any]:
         return {"negatives": self.params.negatives, "model": self.source.label, "mined_from": self.origin.name}
+
+    def _dtype(self) -> str:
+        """The number format; `auto` is what this machine chooses."""
+        dtype = self.params.dtype
+        return str(self._embedder(AUTO).described()["dtype"]) if dtype == AUTO else dtype
 
     def _embedder(self, dtype: str) -> Embedder:
         return self.source.open(device=self.params.device, dtype=dtype, reporter=self.reporter)

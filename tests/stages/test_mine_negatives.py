@@ -22,6 +22,9 @@ from tiny_models import load_model, make_sentences
 
 from sentcompress.cli.main import _run
 from sentcompress.corpora.sentence_table import SCHEMA, TRIPLET_SCHEMA, SentenceTable
+from sentcompress.encoding import compute_plan
+from sentcompress.encoding.embedder import Embedder
+from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.mining import miner
@@ -344,6 +347,28 @@ def test_a_killed_run_does_not_encode_the_corpus_again(
     artifact = mine(work, tiny_model, pairs=pairs)
     assert artifact.digest == whole.digest
     assert work.unfinished("sentences") == []
+
+
+def test_a_resumed_run_keeps_the_number_format_that_was_chosen(
+    work: WorkDirectory, tiny_model: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be resumed on a machine that would choose another one."""
+    chosen = iter(("bfloat16", "float32"))
+    own, opened = EmbedderSource.open, list[str]()
+
+    def noted(source: EmbedderSource, *, dtype: str, **others: Any) -> Embedder:
+        opened.append(dtype)
+        return own(source, dtype=dtype, **others)
+
+    def choose(asked: str, *_: object) -> tuple[str, str]:
+        return (next(chosen) if asked == "auto" else asked), "for the test"
+
+    monkeypatch.setattr(EmbedderSource, "open", noted)
+    monkeypatch.setattr(compute_plan, "choose_dtype", choose)
+    with interrupted(mine_negatives, "exact_search"):
+        mine(work, tiny_model, pairs=pairs, dtype="auto")
+    mine(work, tiny_model, pairs=pairs, dtype="auto")
+    assert opened == ["auto", "bfloat16", "bfloat16"]
 
 
 def test_empty_sides_are_counted_and_unknown_columns_named(
