@@ -17,7 +17,7 @@ from sentcompress.corpora.byte_streams import (
 )
 from sentcompress.corpora.delimited import listed, refuse_repeated
 from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
-from sentcompress.corpora.records import Unreadable
+from sentcompress.corpora.records import LABELS, Unreadable
 from sentcompress.corpora.text_files import LONGEST_LINE
 from sentcompress.errors import InputError, reason_of
 
@@ -33,7 +33,7 @@ _BUFFER = 2**18
 
 
 def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The columns of text, integers and booleans, row by row, with the row number.
+    """The columns of text, integers, booleans and labels, row by row, with the row number.
 
     A text that is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.
 
@@ -101,7 +101,7 @@ class _Reading:
                 yield batch.schema.names, [self._values(column) for column in batch.columns]
 
     def _plain_columns(self) -> list[str]:
-        """The columns that are read: text, integers and booleans (labels), not vectors or structures."""
+        """The columns that are read: text, integers, booleans and labels, not vectors or structures."""
         import pyarrow.types as types
 
         def is_plain(kind: Any) -> bool:
@@ -110,8 +110,12 @@ class _Reading:
             read = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
             return any(test(kind) for test in read)
 
+        def is_label(field: Any) -> bool:
+            # pandas stores integers as floating-point numbers if some are missing.
+            return field.name in LABELS and bool(types.is_floating(field.type))
+
         schema = self._table.schema_arrow
-        plain = [field.name for field in schema if is_plain(field.type)]
+        plain = [field.name for field in schema if is_plain(field.type) or is_label(field)]
         if not plain:
             raise InputError(f"{self._name} has no column of text", f"its columns: {listed(schema.names)}")
         refuse_repeated(self._name, schema.names)
@@ -134,7 +138,7 @@ class _Reading:
         import pyarrow.types as types
 
         kind = column.type
-        if types.is_integer(kind) or types.is_boolean(kind):
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
             return column.to_pylist()  # type: ignore[no-any-return]
         if types.is_dictionary(kind):
             # Equal values share memory in a dictionary, but not as Python strings.

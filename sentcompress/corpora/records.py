@@ -53,10 +53,10 @@ NLI_WORDS = {
     "contradiction": Relation.CONTRADICTION,
 }
 NLI = {**NLI_WORDS, **{str(int(relation)): relation for relation in NLI_WORDS.values()}}
-NO_GOLD_LABELS = ("-", "-1", "")
+NO_GOLD_LABELS = ("-", "-1", "nan", "")
 _MARKS = {
-    **dict.fromkeys(("1", "1.0", "true", "duplicate", "equivalent"), Relation.PARAPHRASE),
-    **dict.fromkeys(("0", "0.0", "false", "not_duplicate", "not_equivalent"), Relation.NOT_PARAPHRASE),
+    **dict.fromkeys(("1", "true", "duplicate", "equivalent"), Relation.PARAPHRASE),
+    **dict.fromkeys(("0", "false", "not_duplicate", "not_equivalent"), Relation.NOT_PARAPHRASE),
 }
 # Of `sentence1` and `sentence2`: MRPC by name, RTE, NLI. The numbers mean other things in each.
 _BY_NAME = {
@@ -68,8 +68,8 @@ _BY_NAME = {
 }
 # Entity pairs: whether an entity of a catalogue matches a query.
 _MATCHES = {
-    **dict.fromkeys(("1", "1.0", "true"), Relation.ENTAILMENT),
-    **dict.fromkeys(("0", "0.0", "false"), Relation.CONTRADICTION),
+    **dict.fromkeys(("1", "true"), Relation.ENTAILMENT),
+    **dict.fromkeys(("0", "false"), Relation.CONTRADICTION),
 }
 # QNLI: a sentence that does not answer its question comes from the same paragraph as the one that does.
 _ANSWERS = {
@@ -162,19 +162,25 @@ LAYOUTS = (
     *(Layout((body,), document=True, titles=TITLES) for body in BODIES),
 )
 
+# The columns that hold labels.
+LABELS = frozenset(layout.label for layout in LAYOUTS if layout.label)
+
 
 def parse_label(value: object, labels: Mapping[str, Relation] = NLI) -> Relation:
-    """The relation that a label means; `-`, -1 and an empty field stand for a pair without a gold label.
+    """The relation that a label means; `-`, -1, NaN and an empty field stand for a pair without a gold label.
+
+    A label of 1.0 is that of 1.
 
     Raises:
         BadRecordError: for a label that is not in `labels`.
     """
     word = as_text(value, "the label").strip().lower()
-    if word in NO_GOLD_LABELS:
+    known = word.removesuffix(".0")
+    if known in NO_GOLD_LABELS:
         return Relation.NO_GOLD
-    if word not in labels:
+    if known not in labels:
         raise BadRecordError(f"unknown label {word[:40]!r} (known: {', '.join(labels)}, - and -1)")
-    return labels[word]
+    return labels[known]
 
 
 def find_layout(

@@ -165,7 +165,7 @@ def _read_split(task: str, files: tuple[Path, ...], examples: Iterable[_Example]
     held, empty, bad_before = HeldText(files[0]), 0, bad.count
     for example in examples:
         held.add(example.label, *example.texts)
-        label = example.label.strip()
+        label = example.label.strip().removesuffix(".0")  # as pandas writes integers if some are missing
         texts = tuple(text.strip() for text in example.texts)
         if not label:
             bad.add(f"{example.path}, line {example.number}: no label", FORM)

@@ -107,6 +107,23 @@ def test_labels_can_be_booleans(tmp_path: Path) -> None:
     assert found == [Relation.PARAPHRASE, Relation.NOT_PARAPHRASE, Relation.NO_GOLD]
 
 
+def test_labels_can_be_floating_point_numbers(tmp_path: Path) -> None:
+    """pandas makes them of integers if some are missing."""
+    columns = {"premise": ["a", "b", "c", "d"], "hypothesis": ["e", "f", "g", "h"], "weight": [0.5] * 4}
+    for kind in (pa.float32(), pa.float64()):
+        labels = pa.array([0.0, 2.0, float("nan"), -1.0], kind)
+        found = list(read_records(write(tmp_path, {**columns, "label": labels})))
+        assert [record.relation for record in found] == [
+            Relation.ENTAILMENT,
+            Relation.CONTRADICTION,
+            Relation.NO_GOLD,
+            Relation.NO_GOLD,
+        ]
+    path = write(tmp_path, {**columns, "label": [0.0, 0.5, None, 1.0]})
+    with pytest.raises(InputError, match=r"line 2: unknown label '0\.5'"):
+        list(read_records(path))
+
+
 def test_rows_of_several_groups_and_odd_columns(tmp_path: Path) -> None:
     rows = 25_000
     columns = {

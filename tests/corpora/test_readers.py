@@ -125,6 +125,7 @@ def test_files_of_glue(tmp_path: Path, name: str, extension: str) -> None:
     [
         (("question1", "question2"), (1, 0, -1), (PARAPHRASE, NOT_PARAPHRASE, Relation.NO_GOLD)),
         (("question1", "question2"), ("duplicate", "not_duplicate"), (PARAPHRASE, NOT_PARAPHRASE)),
+        (("question1", "question2"), (1.0, 0.0, float("nan")), (PARAPHRASE, NOT_PARAPHRASE, Relation.NO_GOLD)),
         (("question", "sentence"), (0, 1), (Relation.ENTAILMENT, Relation.CONTRADICTION)),
         (("query", "entity"), (0, 1), (Relation.CONTRADICTION, Relation.ENTAILMENT)),
         (("sentence1", "sentence2"), ("equivalent", "not_equivalent"), (PARAPHRASE, NOT_PARAPHRASE)),

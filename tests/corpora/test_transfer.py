@@ -108,6 +108,13 @@ def test_examples_are_in_the_order_of_senteval(tmp_path: Path) -> None:
     assert [int(label) for label in found.labels] == [label for _, label in expected]
 
 
+def test_labels_can_be_written_as_floating_point_numbers(tmp_path: Path) -> None:
+    """F1 of MRPC is that of the class 1."""
+    write(tmp_path / "MR" / "all.tsv", "1.0\tgood\n0.0\tbad\n1\tso good\n")
+    (task,) = read_transfer(tmp_path)
+    assert task.splits["all"].labels == ("0", "1", "1")
+
+
 def test_missing_splits_and_files(senteval: Path, ours: Path) -> None:
     (senteval / "TREC" / "TREC_10.label").unlink()
     with pytest.raises(InputError, match="TREC has no test split"):
