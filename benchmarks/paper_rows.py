@@ -72,7 +72,7 @@ SMALLER = 1000
 LIMIT = 3000
 # Options of a command in miniature, where it has them; `all` applies to every command.
 SHORT: Mapping[str, Mapping[str, Any]] = {
-    "all": {"bootstrap": 0, "rounds": 1, "device": "cpu", "nlist": 32},
+    "all": {"bootstrap": 0, "rounds": 1, "device": "cpu"},
     "teacher-embed": {"dtype": "bfloat16"},
     "distill": {"batch-size": 32, "max-length": 32, "dtype": "bfloat16"},
     "finetune": {"batch-size": 16, "max-length": 32, "dtype": "bfloat16"},
@@ -104,6 +104,8 @@ class Miniature:
         options = keys_of(find_command(one.command).params)
         short = {**SHORT["all"], **SHORT.get(one.command, {})}
         yield from ((name, value) for name, value in short.items() if name in options)
+        if "ivf" in one.values.get("index", ()):
+            yield "nlist", 32
         if "max-steps" in options:
             steps = self.steps // 2 if one.command == "finetune" else self.steps
             yield from (("max-steps", steps), ("eval-every", max(1, steps // 2)))

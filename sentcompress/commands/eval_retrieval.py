@@ -83,7 +83,7 @@ class Params(IndexOptions, Hub, Named):
         faults = []
         if not self.index or len(set(self.index)) < len(self.index):
             faults.append("`index` takes distinct kinds, separated by commas")
-        faults += unable_to_search(self.similarity, self.index)
+        faults += unable_to_search(self.similarity, self.index) + self.faults_of_settings(self.index)
         if sum(given is not None for given in (self.pairs, self.collection, self.entities)) != 1:
             faults.append("give one of `pairs`, `collection` and `entities`")
         if self.pairs is not None and self.split is not None:

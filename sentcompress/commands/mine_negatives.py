@@ -85,7 +85,7 @@ class Params(Sharded, IndexOptions, Hub, Named):
             faults.append("`split` is for `collection`")
         if 1 <= self.depth < self.negatives:
             faults.append(f"`depth` must be at least `negatives`, {self.negatives}, not {self.depth}")
-        faults += unable_to_search(self.similarity, [self.index])
+        faults += unable_to_search(self.similarity, [self.index]) + self.faults_of_settings([self.index])
         return faults + self.faults_of_shard()
 
 

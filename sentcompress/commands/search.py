@@ -78,7 +78,7 @@ class Params(IndexOptions, Hub):
             faults.append("`query` must be UTF-8 text")
         if self.keep_index and self.compare is None:
             faults.append("`keep_index` needs `compare`, the model of the documents, usually teacher")
-        return faults
+        return faults + self.faults_of_settings([self.index])
 
 
 COMMAND = Command(

@@ -1,6 +1,6 @@
 """Options that several commands share, declared and explained once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -282,7 +282,10 @@ MOST_CANDIDATES = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions(Options):
-    """Settings of an approximate index; each kind of index uses its own. The defaults of `ivf` are HPD's."""
+    """Settings of an approximate index; each kind of index uses its own. The defaults of `ivf` are HPD's.
+
+    The `faults` of such a command include `faults_of_settings`.
+    """
 
     nlist: Annotated[int, Opt("Cells of an inverted file (ivf, ivfpq).", minimum=1)] = 1024
     nprobe: Annotated[int, Opt("Cells of an inverted file searched per query.", minimum=1)] = 5
@@ -307,3 +310,14 @@ class IndexOptions(Options):
         ),
     ] = "int8"
     seed: Seed = 0
+
+    def faults_of_settings(self, kinds: Sequence[str]) -> list[str]:
+        """The faults of settings that no index of these kinds uses."""
+        from sentcompress.evaluation.index_plan import USED_BY
+
+        unused = {name: users for name, users in USED_BY.items() if not set(users) & set(kinds)}
+        return [
+            f"`{name}` is for `index` {' and '.join(users)}, not {' and '.join(kinds)}"
+            for name, users in unused.items()
+            if getattr(self, name) != getattr(IndexOptions, name)
+        ]

@@ -17,6 +17,13 @@ MOST_POINTS_PER_CELL = 256
 BITS, FEWEST_BITS = 8, 4
 KINDS = ("flat", "ivf", "ivfpq", "pq", "hnsw", "sq8", "fp16", "binary")
 CELLS, QUANTISED, RESCORED = ("ivf", "ivfpq"), ("ivfpq", "pq"), ("pq", "binary")
+# The kinds that use each setting.
+USED_BY: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("nlist", "nprobe"), CELLS),
+    "segments": QUANTISED,
+    **dict.fromkeys(("links", "ef_construction", "ef_search"), ("hnsw",)),
+    **dict.fromkeys(("candidates", "rescore"), RESCORED),
+}
 # Find candidates by the directions of the vectors alone, which is wrong for inner products of vectors of any length.
 WITHOUT_LENGTHS = ("binary",)
 # The inner product of longer vectors can overflow float32; the values of longer ones can overflow float16.

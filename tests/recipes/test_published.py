@@ -43,7 +43,7 @@ FEWEST_LAYERS = 2
 # What makes a stage short, and what does not suit tiny models or depends on what else is installed.
 SHORT = {
     **{"max-steps": 2, "epochs": 1, "batch-size": 8, "max-length": 16, "dtype": "float32", "device": "cpu"},
-    **{"wordnet": 0, "back-translate": 0, "bootstrap": 0, "rounds": 1, "max-score": 0, "nlist": 4, "folds": 2},
+    **{"wordnet": 0, "back-translate": 0, "bootstrap": 0, "rounds": 1, "max-score": 0, "folds": 2},
 }
 # Widths that tiny models do not have, where a recipe sets them.
 NARROW = {

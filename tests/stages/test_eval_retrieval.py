@@ -579,6 +579,8 @@ def test_all_faults_of_a_request_at_once(tmp_path: Path) -> None:
     others = {"document_model": "teacher", "query_model": "student"}
     with pytest.raises(UsageError, match="`revision` is for `model`, which has no effect with both"):
         Params(pairs=tmp_path / "x.tsv", revision="v1", **others).check()
+    with pytest.raises(UsageError, match="`segments` is for `index` ivfpq and pq, not flat and ivf"):
+        Params(pairs=tmp_path / "x.tsv", segments=4, nlist=7, **others).check()
     with pytest.raises(UsageError) as caught:  # more than FAISS takes, or has memory for
         run(Params(pairs=tmp_path / "x.tsv", links=2**31, ef_search=2**31, threads=2000), WorkDirectory(tmp_path))
     words = ("`links` must be from 2 to 1000", "`ef_search` must be from 1 to", "`threads` must be from 0 to 1024")

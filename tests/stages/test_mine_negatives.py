@@ -393,6 +393,11 @@ def test_empty_sides_are_counted_and_unknown_columns_named(
     assert raised.value.hint == "dropped: 2 empty side"
 
 
+def test_settings_of_another_index_are_refused(work: WorkDirectory, pairs: Path) -> None:
+    with pytest.raises(UsageError, match="`rescore` is for `index` pq and binary, not flat"):
+        run(Params(pairs=pairs, rescore="float32"), work)
+
+
 def test_what_cannot_be_is_refused(work: WorkDirectory, tiny_model: Path, pairs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the corpus has 30 texts: too few for 30 negatives"):
         mine(work, tiny_model, {**TOP, "negatives": 30}, pairs=pairs)
