@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from sentcompress.corpora.collection_folders import collection_data_set, find_splits
+from sentcompress.corpora.collection_folders import CORPUS, LAYOUTS, collection_data_set, existing, find_splits
 from sentcompress.corpora.collections import DEV, DataSet
 from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.sts import FORM, graded_dev_file
 from sentcompress.errors import InputError
+from sentcompress.plain_text import shell_word
 
 # So few that a checkpoint is scored in seconds.
 QUERIES = 1000
@@ -47,13 +49,28 @@ def dev_collection(folder: Path) -> DataSet:
     Raises:
         InputError: if the folder is no collection, or has splits but no dev split.
     """
-    there = [name for name in find_splits(folder) if name is not None]
+    splits = find_splits(folder)
+    if not splits and existing(folder, CORPUS) is None:
+        raise _no_collection(folder)
+    there = [name for name in splits if name is not None]
     if there and not set(there) & set(DEV):
         raise InputError(
             f"{folder} has no dev split to select checkpoints on, only {listed(there)}",
             "do not select checkpoints on a test split or on training data; hold out dev queries",
         )
     return collection_data_set(folder, "dev" if there else None)
+
+
+def _no_collection(folder: Path) -> InputError:
+    """The error for a folder that `dev` names and that has neither a corpus nor judgements."""
+    if pairs := graded_dev_file(folder):
+        return InputError(
+            f"{folder} is a folder of graded pairs, not a collection", f"name a file: `dev` {shell_word(pairs)}"
+        )
+    return InputError(
+        f"{folder} is not a collection: it has no corpus",
+        (f"name a file of graded pairs, in which {FORM}", f"a collection. {LAYOUTS}"),
+    )
 
 
 def sample_of(data: DataSet) -> RetrievalSample:

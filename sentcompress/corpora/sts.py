@@ -138,6 +138,19 @@ def read_dev(path: Path) -> StsSubset:
     return pairs
 
 
+def graded_dev_file(folder: Path) -> Path | None:
+    """A file of graded pairs in a folder or its sub-folders that is named as a dev split; None if there is none."""
+    for place in _folders(folder):
+        for path in _our_files(place):
+            if _split_stem(path)[1] == "dev":
+                try:
+                    read_dev(path)
+                except InputError:
+                    continue
+                return path
+    return None
+
+
 def set_name(raw: str) -> str:
     """The name that papers print for a published set; other names unchanged."""
     return KNOWN_SETS.get(re.sub(r"[-_ ]", "", raw.lower()), raw)
@@ -170,7 +183,7 @@ def _named_file(path: Path) -> StsPart:
 def _read_folder(folder: Path, split: str, bad: BadRecords) -> list[StsSet]:
     """The sets of a folder and its sub-folders; `found` maps split -> set -> its parts."""
     found: dict[str, dict[str, list[StsPart]]] = {}
-    for place in sorted(path for path in [folder, *folder.rglob("*")] if path.is_dir()):
+    for place in _folders(folder):
         parts = senteval_parts(place) or [_place(path, is_top=place == folder) for path in _our_files(place)]
         for part in parts:
             found.setdefault(part.split, {}).setdefault(set_name(part.set_name), []).append(part)
@@ -178,6 +191,11 @@ def _read_folder(folder: Path, split: str, bad: BadRecords) -> list[StsSet]:
         there = f"its splits: {', '.join(sorted(found))}" if found else "its files end in .tsv, .tsv.gz or .tsv.zst"
         raise InputError(f"{folder} has no graded pairs of the split {split!r}", there)
     return [_read_set(name, parts, bad) for name, parts in found[split].items()]
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folder and its sub-folders."""
+    return sorted(path for path in [folder, *folder.rglob("*")] if path.is_dir())
 
 
 def _our_files(folder: Path) -> list[Path]:

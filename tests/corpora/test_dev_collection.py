@@ -60,5 +60,18 @@ def test_only_a_dev_split_or_a_collection_without_splits_is_taken(tmp_path: Path
     folder = write_collection(tmp_path / "plain", ())
     (folder / "qrels.tsv").write_text("q0\td0\t1\n")
     assert dev_collection(folder).split is None
-    with pytest.raises(InputError, match="has no corpus"):
+    with pytest.raises(InputError, match="is not a collection: it has no corpus") as caught:
         dev_collection(tmp_path)
+    assert str(caught.value.hint).startswith("name a file of graded pairs, in which a line is score<TAB>")
+    (folder / "corpus.jsonl").unlink()
+    with pytest.raises(InputError, match="plain has no corpus"):
+        dev_collection(folder)
+
+
+def test_of_a_folder_of_graded_pairs_the_file_is_named(tmp_path: Path) -> None:
+    for name in ("test", "dev"):
+        (tmp_path / "STS-B").mkdir(exist_ok=True)
+        (tmp_path / "STS-B" / f"{name}.tsv").write_text("3\ta cat\ta dog\n1\ta\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is a folder of graded pairs, not a collection") as caught:
+        dev_collection(tmp_path)
+    assert caught.value.hint == f"name a file: `dev` {tmp_path / 'STS-B' / 'dev.tsv'}"
