@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import (
+    READ_NAME,
     Device,
     Dtype,
     Hub,
@@ -19,6 +20,8 @@ from sentcompress.commands.shared import (
     SkipBad,
     unable_to_search,
 )
+
+DEFAULT_NAME = "mined"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,10 @@ class Params(Sharded, IndexOptions, Hub, Named):
     ] = "random"
     similarity: Similarity = "cosine"
     index: IndexKind = "flat"
+    name: Annotated[
+        str | None,
+        Opt("Name of the result in the work directory.", affects="input", reads=READ_NAME, default=DEFAULT_NAME),
+    ] = None
     skip_bad: SkipBad = False
     device: Device = "auto"
     dtype: Dtype = "float32"

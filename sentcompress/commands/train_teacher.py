@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt
 from sentcompress.commands.shared import Objective, SkipBad
-from sentcompress.commands.training import TrainingOptions
+from sentcompress.commands.training import TRAINED_FOR_INT4, TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class Params(TrainingOptions):
         ),
     ] = "cls-mlp"
     objective: Objective = "simcse"
+    weight_format: Annotated[str | None, Opt(TRAINED_FOR_INT4, choices=("int4",))] = None
     skip_bad: SkipBad = False
 
     def recipe(self) -> Any:

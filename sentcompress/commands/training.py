@@ -20,6 +20,7 @@ DEFAULT = "the method's"
 FOR_SELECTION = "Data for checkpoint selection, never a test set:"
 GRADED = "(score<TAB>sentence1<TAB>sentence2)"
 HELD_OUT = "held-out training data"
+TRAINED_FOR_INT4 = "int4: train for an export with 4-bit weights (quantization-aware training)."
 # Options that a default name spells out.
 MOST_TOLD = 3
 
@@ -108,7 +109,7 @@ class TrainingOptions(Hub, Named):
     weight_format: Annotated[
         str | None,
         Opt(
-            "int4: train for an export with 4-bit weights (quantization-aware training).",
+            TRAINED_FOR_INT4,
             choices=("int4",),
             default="int4 if the starting model was trained so",
         ),

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sentcompress.commands.mine_negatives import Params
+from sentcompress.commands.mine_negatives import DEFAULT_NAME, Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedder import Embedder, Vectors
@@ -35,7 +35,6 @@ from sentcompress.store.shard import Shard, find_shard
 from sentcompress.store.shards import Part, sharded
 
 COMMAND = Params.command
-DEFAULT_NAME = "mined"
 # Temporary files, removed when mining is finished.
 CORPUS, VECTORS, DTYPE = f"{SCAFFOLD}/corpus", f"{SCAFFOLD}/vectors.npy", f"{SCAFFOLD}/dtype"
 # The vectors of the corpus, or of a part of it, in what shards share.
