@@ -26,6 +26,25 @@ def ask_hub(kind: Literal["model", "dataset"], name: str, revision: str | None) 
     return HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=timeout)
 
 
+def limit_waiting() -> None:
+    """Let the hub's library wait at most TIMEOUT seconds for an answer where it would wait forever.
+
+    That is when it lists the files of a data set.
+    """
+    from huggingface_hub import get_session
+
+    session = get_session()
+    hooks = session.event_hooks
+    if _set_timeout not in hooks["request"]:
+        session.event_hooks = {**hooks, "request": [*hooks["request"], _set_timeout]}
+
+
+def _set_timeout(request: Any) -> None:
+    seconds = request.extensions["timeout"]
+    if not any(seconds.values()):
+        request.extensions["timeout"] = dict.fromkeys(seconds, TIMEOUT)
+
+
 def network_errors() -> tuple[type[Exception], ...]:
     """The errors that are raised if the hub cannot be reached; some of the HTTP library's errors are not OSErrors."""
     libraries = (sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules)

@@ -17,7 +17,7 @@ from hub import fetching
 from huggingface_hub import constants, errors
 
 from sentcompress import hub
-from sentcompress.corpora.hub import hub_input
+from sentcompress.corpora.hub import HubInput, hub_input
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
 from sentcompress.models.sources import FetchError, locate
@@ -76,6 +76,21 @@ def test_nor_is_a_model_waited_for_forever(stalled: None, tmp_path: Path, monkey
     with pytest.raises(FetchError, match="no connection, and it is not in the hub's cache"):
         locate("owner/model")
     assert time.monotonic() - started < 40, "it was given up by the server"
+
+
+def test_nor_are_the_files_of_a_data_set(stalled: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library lists them without a timeout, and tries six times."""
+    datasets = pytest.importorskip("datasets")
+
+    def load(name: str, *_: object, **__: object) -> list[Any]:
+        return list(huggingface_hub.HfApi().list_repo_tree(name, repo_type="dataset"))
+
+    monkeypatch.setattr(hub, "TIMEOUT", 0.2)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    data = HubInput("owner/nli", None, "abc", ReadOptions())
+    with pytest.raises(InputError, match=r"the hub cannot be reached .*timed out"):
+        next(data.rows())
 
 
 def test_a_model_that_was_fetched_is_found_in_the_cache(

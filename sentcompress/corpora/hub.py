@@ -14,7 +14,7 @@ from sentcompress.corpora.records import Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, path_hint, reason_of
 from sentcompress.extras import check_installed, require
-from sentcompress.hub import GATED, ask_hub, network_errors
+from sentcompress.hub import GATED, ask_hub, limit_waiting, network_errors
 
 CHOICES = "check the path; without a network, give a folder, or a file: jsonl, csv, tsv, parquet or text"
 
@@ -92,6 +92,7 @@ def hub_input(name: str, config: str | None, revision: str | None, options: Read
 
 def _load(name: str, config: str | None, revision: str, split: str) -> Any:
     load_dataset = require("datasets").load_dataset
+    limit_waiting()
     try:
         return load_dataset(name, config, split=split, revision=revision, streaming=True)
     except (ValueError, RuntimeError) as error:
