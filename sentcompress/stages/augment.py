@@ -64,6 +64,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if an input cannot be read, or a requested augmentation is not available.
     """
     params.check()
+    if params.translator and params.back_translate == 0:
+        reporter.warn("`translator` is ignored, because `back_translate` is 0")
     options = ReadOptions(
         *(params.format, params.column, params.split, params.domain),
         joined=not params.separate_columns,

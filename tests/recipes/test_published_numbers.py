@@ -51,7 +51,7 @@ NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
     ("simcse/*", "eval-transfer", {"normalize": False}),
     # Three sentences of each.
     ("hpd/*", "augment", {"wordnet": 1, "back_translate": 1, "translator": ("nlpaug",)}),
-    ("hpd/*-wo-aug", "augment", {"wordnet": 0, "back_translate": 0}),
+    ("hpd/*-wo-aug", "augment", {"wordnet": 0, "back_translate": 0, "translator": ()}),
     ("hpd/*", "distill", HPD),
     ("hpd/*", "fit-pca", {"sample": 100_000, "whiten": False}),
     ("hpd/*-128*", "fit-pca", {"dim": 128}),

@@ -117,6 +117,13 @@ def test_a_missing_translator_is_told_before_anything_is_read(tmp_path: Path, mo
         run(tmp_path, tmp_path / "there is no such file.txt", back_translate=1, translator=("nlpaug",))
 
 
+def test_a_translator_that_nothing_needs_is_told(tmp_path: Path, nli: Path) -> None:
+    listener = Listener()
+    params = Params(inputs=(str(nli),), wordnet=0, back_translate=0, translator=("nlpaug",))
+    augment.run(params, WorkDirectory(tmp_path / "work"), listener)
+    assert listener.warnings == ["`translator` is ignored, because `back_translate` is 0"]
+
+
 def test_without_a_domain_all_is_one(tmp_path: Path, nli: Path) -> None:
     table = sentence_table.SentenceTable(run(tmp_path, nli).path)
     assert table.domain_names(0) == [""] * 4
