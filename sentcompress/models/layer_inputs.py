@@ -44,7 +44,9 @@ class LayerInputs:
         """
         for place, seen in enumerate(self._seen):
             for inputs in seen:
-                rows = inputs[mask] if inputs.shape[:2] == mask.shape else inputs.flatten(0, -2)
+                # Pooled texts [B, D] are not tokens, even if D is the length of the batch.
+                of_tokens = inputs.dim() > 2 and inputs.shape[:2] == mask.shape
+                rows = inputs[mask] if of_tokens else inputs.flatten(0, -2)
                 self.counts[place] += len(rows)
                 self.totals[place] += rows.double().sum(0).cpu()
                 self.products[place] += (rows.T @ rows).double().cpu()

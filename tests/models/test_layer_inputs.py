@@ -36,6 +36,17 @@ def test_tokens_and_pooled_texts_are_summed_without_padding() -> None:
     assert not inputs.products[2].any()
 
 
+def test_pooled_texts_as_wide_as_the_batch_is_long_are_no_tokens() -> None:
+    layer, texts = nn.Linear(5, 2), torch.randn(3, 5)
+    inputs = LayerInputs([layer])
+    with inputs.watching():
+        layer(texts)
+        inputs.add(torch.arange(5) < torch.tensor([5, 2, 3]).unsqueeze(1))
+    assert inputs.counts == [3]
+    torch.testing.assert_close(inputs.totals[0], texts.double().sum(0))
+    torch.testing.assert_close(inputs.products[0], (texts.T @ texts).double())
+
+
 def test_nothing_is_watched_after_an_error() -> None:
     layer = nn.Linear(6, 6)
     inputs = LayerInputs([layer])
