@@ -37,7 +37,8 @@ def average(encoders: Sequence[Encoder], labels: Sequence[str], shares: Sequence
     first = encoders[0]
     for other, label in zip(encoders[1:], labels[1:], strict=True):
         check_same_make(first, other, labels[0], label)
-    states = [encoder.state_dict() for encoder in encoders]
+    # Not `state_dict`: it lists a tensor that two modules share (T5's token table) twice, which would average it twice.
+    states = [{**dict(encoder.named_parameters()), **dict(encoder.named_buffers())} for encoder in encoders]
     floating = [name for name, value in states[0].items() if value.is_floating_point()]
     products = torch.zeros(3, len(encoders), dtype=torch.float64)
     with torch.no_grad():

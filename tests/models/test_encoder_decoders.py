@@ -16,6 +16,7 @@ from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import SPEARMAN
 from sentcompress.evaluation.score import read_scores, value_of
+from sentcompress.models.averaging import average
 from sentcompress.models.families import ENCODERS
 from sentcompress.models.layout import save_encoder
 from sentcompress.models.shape import RANDOM, Shape
@@ -119,6 +120,20 @@ def test_it_can_be_a_student_that_starts_anew(folder: Path) -> None:
     assert not torch.allclose(fresh, old, atol=0.1)
     table = student.transformer.get_input_embeddings().weight
     assert table is student.transformer.encoder.embed_tokens.weight
+
+
+def test_an_average_counts_its_token_table_once(folder: Path) -> None:
+    """Two modules share the table."""
+    one, other = load_model(folder), load_model(folder)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    expected = [0.75 * mine.detach() + 0.25 * theirs.detach() for mine, theirs in pairs]
+    average([one, other], ["one", "other"], [0.75, 0.25])
+    for found, wanted in zip(one.parameters(), expected, strict=True):
+        torch.testing.assert_close(found.detach(), wanted)
 
 
 def test_weights_of_another_architecture_are_refused(folder: Path, tiny_model: Path, tmp_path: Path) -> None:
