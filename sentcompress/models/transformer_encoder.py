@@ -54,7 +54,8 @@ class TransformerEncoder(Encoder):
 
     @property
     def depth(self) -> int:
-        return int(getattr(self.config, "num_hidden_layers", 0))
+        # ALBERT counts the passes through a group of layers, but returns the states after each of the layers.
+        return int(getattr(self.config, "num_hidden_layers", 0)) * int(getattr(self.config, "inner_group_num", 1))
 
     @property
     def table_size(self) -> int:

@@ -164,7 +164,8 @@ def teacher_in_loop(vectors: Artifact, student: Encoder, *, trust_remote_code: b
 def _embedding_layers(vectors: Artifact, depth: int) -> str:
     """The command that caches as many evenly spaced teacher layers as the student can match, including the last."""
     config = read_config(transformer_folder(find_teacher_of(vectors).path))
-    count = whole_number(config, "num_hidden_layers", "n_layers") or depth
+    group = whole_number(config, "inner_group_num") or 1  # see `TransformerEncoder.depth`
+    count = group * whole_number(config, "num_hidden_layers", "n_layers") or depth
     wanted = min(depth, count)
     spread = [str(round((number + 1) * count / wanted)) for number in range(wanted)]
     # Of an option that is given twice, the second value counts.

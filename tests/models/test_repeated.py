@@ -52,6 +52,19 @@ def test_the_layers_are_applied_in_turn_and_over_again(tmp_path: Path) -> None:
     torch.testing.assert_close(states(found), states(wanted), atol=1e-5, rtol=1e-5)
 
 
+def test_every_application_of_a_layer_has_its_states(tmp_path: Path) -> None:
+    """So that the last of the layers that are matched with the teacher's is the last one."""
+    source = resolve(str(make_tiny_model(tmp_path / "teacher", layers=3)))
+    encoder = InitialStudent("teacher:2", source, Shape(2, token_dim=8, passes=3)).load()
+    with torch.inference_mode():
+        _, found = encoder.embed_with_states(IDS, MASK)
+        assert len(found) == encoder.depth + 1 == 7
+        torch.testing.assert_close(found[encoder.depth], encoder.states(IDS, MASK))
+        # The first pass is the layers themselves; the second goes on from it.
+        once = InitialStudent("teacher:2", source, Shape(2, token_dim=8)).load()
+        torch.testing.assert_close(found[2][MASK.bool()], states(once.transformer), atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("make", [make_tiny_model, make_roberta])
 def test_a_student_is_saved_and_read_back_by_sentence_transformers_too(tmp_path: Path, make: object) -> None:
     from sentence_transformers import SentenceTransformer
