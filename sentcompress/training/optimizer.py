@@ -23,11 +23,16 @@ def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def set_dropout(model: nn.Module, rate: float | None) -> None:
-    """Set the rate of all dropout layers; None keeps those of the checkpoint."""
-    if rate is not None:
-        for module in model.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = rate
+    """Set the rate of all dropout, in layers and in attention; None keeps the rates of the checkpoint."""
+    if rate is None:
+        return
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        # The attention of some architectures, such as T5 and ModernBERT, has its rate as a number.
+        for name, value in list(vars(module).items()):
+            if "dropout" in name and type(value) in (int, float):
+                setattr(module, name, rate)
 
 
 class RunningMean:
