@@ -127,7 +127,8 @@ def _of_artifact(student: Artifact, work: WorkDirectory) -> _Making | None:
     changed = {key: value for key, value in options.items() if key in plain and value != plain[key]}
     shown = {key: str(value).lower() for key, value in changed.items()}
     rounded = {"weight_format": student.parameters["weight_format"]} if student.parameters.get("weight_format") else {}
-    return _Making(method, shown, min([_gentle(method), *rates]), rounded)
+    parameters = int(student.facts.get("parameters") or 0)
+    return _Making(method, shown, min([_gentle(method, parameters), *rates]), rounded)
 
 
 def _rates_of(student: Artifact) -> list[_Rate]:
@@ -138,6 +139,7 @@ def _rates_of(student: Artifact) -> list[_Rate]:
     return [_Rate(float(recipe["lr"]["value"]), f"the learning rate of {student.reference}")]
 
 
-def _gentle(method: str) -> _Rate:
-    rate = GENTLE * float(method_class(method).recipe.lr.value or 0)
+def _gentle(method: str, parameters: int = 0) -> _Rate:
+    """The reduced rate of a method, for a student of this size; 0: an unknown size."""
+    rate = GENTLE * float(method_class(method).recipe.for_size(parameters=parameters).lr.value or 0)
     return _Rate(rate, f"{OURS}: {GENTLE:g} times the method's, for a finished student")

@@ -72,6 +72,13 @@ def test_its_method_and_options_stay_and_its_rate_is_at_most_its_own(work: WorkD
     )
 
 
+def test_the_reduced_rate_is_of_the_method_s_for_a_student_of_that_size(copied: WorkDirectory) -> None:
+    """DistilCSE's is higher for small students."""
+    trained = Params(**SHORT, method="ckd", options=("queue=32",), lr=2e-3, max_steps=1, name="contrastive")
+    distill.run(trained, copied, SILENT)
+    assert taken(copied, "contrastive") == ("ckd", pytest.approx(GENTLE * 3e-4), ("queue=32",))
+
+
 def test_of_a_selection_it_is_what_the_chosen_one_had_and_of_an_average_the_first(work: WorkDirectory) -> None:
     rates = sorted(taken(work, name)[1] or 0 for name in ("rank-1", "rank-2"))
     assert rates == pytest.approx([1e-6, GENTLE * 5e-4])
