@@ -32,10 +32,14 @@ CHOSEN = (
     "If the format (`fit-quantizer` with `--store auto`) or the model (`compress`) was chosen with these queries, the "
     "figures of this section tend to be too high."
 )
-# How the values of a format become codes, and codes values; both are the bodies of functions.
+# How the values of a format become codes [N, bytes] of type uint8, as `encode` writes them, and codes values; both are
+# the bodies of functions.
 BODIES: Mapping[str, tuple[str, str]] = {
-    "float32": ("    return rotated(vectors)", "    values = codes"),
-    "float16": ("    return rotated(vectors).astype(np.float16)", "    values = codes.astype(np.float32)"),
+    "float32": ('    return rotated(vectors).astype("<f4").view(np.uint8)', '    values = codes.view("<f4")'),
+    "float16": (
+        '    return rotated(vectors).astype("<f2").view(np.uint8)',
+        '    values = codes.view("<f2").astype(np.float32)',
+    ),
     "int8": (f"{CELLS.format(top=255)}\n    return cells", '    values = part["low"] + (codes + 0.5) * part["step"]'),
     "int4": (
         f"{CELLS.format(top=15)}\n"
@@ -93,6 +97,11 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
         "scores = rotated(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
     )
     yield f"```python\n{recipe(str(facts['format']))}{use}\n```"
+    yield (
+        'The folder `stored/` has numbered files: `decoded(np.load("stored/vectors-00000.npy"))` are the vectors of '
+        "the ids in `stored/ids-00000.json`, a JSON list. With `-o stored.npy` instead, the codes are one array, "
+        "without ids."
+    )
     yield (
         "Every prefix of the rotated vectors is usable. **Scale a prefix to unit length again** before it is compared "
         "by inner product. Search fidelity of the first dimensions:"

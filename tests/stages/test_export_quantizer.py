@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from search_documents import make_documents
 from tiny_models import load_model, make_sentences, make_tiny_model
 
+import sentcompress
+from sentcompress.cli.main import _run
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.errors import DamagedError, InputError
 from sentcompress.quantization.codecs import CODECS
@@ -64,6 +67,7 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
     if name not in ("float32", "float16"):
         assert (codes == expected).mean() > 0.99
     np.testing.assert_allclose(scope["scores"], quantizer.scores(vectors[:7], expected), atol=2e-3)
+    np.testing.assert_allclose(scope["decoded"](expected), quantizer.decode(expected), atol=1e-5)
     assert "Scale a prefix to unit length again" in section
     assert f"in {SIZES[name]} bytes each ({name}, {quantizer.dimension} of 32 dimensions)" in section
     assert "| 32 " in section
@@ -80,6 +84,25 @@ def test_the_lines_of_the_card_run_as_they_are_pasted(
         exec(lines.replace("path/of/this/folder", "."), scope)
     assert scope["codes"].shape == (2, SIZES["int8"])
     assert scope["scores"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["float16", "int4"])
+def test_the_lines_of_the_card_read_what_encode_wrote(
+    work: WorkDirectory, tiny_model: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = exported(work, tiny_model, fit(work, tiny_model, name).name, name)
+    monkeypatch.chdir(made.path)
+    Path("docs.jsonl").write_text("".join(f'{{"id": "d{row}", "text": "{text}"}}\n' for row, text in enumerate(TEXTS)))
+    card = Path("README.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`sentcompress (encode docs.jsonl .*?)`", card)
+    assert _run([*shlex.split(line.replace("path/of/this/folder", ".")), "--dtype", "float32", "--quiet"]) == 0
+    (block,) = (lines for lines in re.findall(r"```python\n(.*?)```", card, re.DOTALL) if "def decoded" in lines)
+    scope: dict[str, Any] = {}
+    exec(block.split("\ndocuments, queries")[0], scope)
+    (reading,) = re.findall(r"`(decoded\(np\.load\(.*?\)\))`", card)
+    stored = sentcompress.read_vectors("stored")
+    np.testing.assert_allclose(eval(reading, scope), stored.to_array(), atol=1e-5)
+    assert json.loads(Path("stored/ids-00000.json").read_text()) == stored.ids == [f"d{row}" for row in range(200)]
 
 
 def test_encode_uses_the_quantizer_of_the_exported_folder(
