@@ -130,6 +130,29 @@ def test_the_chain_for_slurm_submits_commands_that_parse_and_wait_for_each_other
     assert after == list(zip(chain, [None, "1", "2", "3", "4", "5", "5"], strict=True))
 
 
+@pytest.mark.parametrize(("restarts", "requeued"), [("0", True), ("20", False)])
+def test_a_job_gives_its_cores_to_the_command_and_is_queued_again(
+    tmp_path: Path, restarts: str, requeued: bool
+) -> None:
+    """With an srun whose command was stopped by SIGUSR1, and a scontrol that notes what it is told."""
+    for name, lines in {"srun": 'echo "$SRUN_CPUS_PER_TASK $@"; exit 85', "scontrol": 'echo "$@"', "sleep": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (tmp_path / name).chmod(0o755)
+    job = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "8", "SLURM_RESTART_COUNT": restarts}
+    script = ROOT / "docs" / "examples" / "slurm" / "stage.sh"
+    found = subprocess.run(
+        ["bash", str(script), "status", "--json"],
+        check=False,
+        env={**job, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 85
+    assert found.stdout.splitlines()[0] == "8 --kill-on-bad-exit=1 sentcompress status --json"
+    assert ("requeue 7" in found.stdout) == requeued
+    assert ("not queued again after 20 restarts" in found.stdout) != requeued
+
+
 def test_the_commands_of_the_torchrun_example_parse() -> None:
     """With the options that the script has by default; tests/ranks/test_torchrun.py runs it, but only if asked to."""
     group: Any = typer.main.get_command(app)

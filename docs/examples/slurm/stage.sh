@@ -10,6 +10,8 @@
 #SBATCH --open-mode=append
 #SBATCH --signal=USR1@90
 MOST_RESTARTS=${MOST_RESTARTS:-20}
+# From Slurm 22.05 to 23.02, srun does not inherit --cpus-per-task: the command would get a single core.
+[ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 if [ "${SLURM_NTASKS:-1}" -gt 1 ]; then
     # Slurm starts the ranks and passes on their exit code; torchrun would end with 1.
@@ -29,6 +31,8 @@ case $code in
             echo "stage.sh: exit code $code, queued again (restart $((${SLURM_RESTART_COUNT:-0} + 1)))"
             scontrol requeue "$SLURM_JOB_ID"
             sleep 60 # Slurm ends this job now
+        else
+            echo "stage.sh: exit code $code, not queued again after $MOST_RESTARTS restarts (MOST_RESTARTS)"
         fi
         ;;
 esac
