@@ -266,6 +266,25 @@ def test_the_table_of_all_methods_is_the_one_that_was_measured() -> None:
     assert measured in (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 
 
+def test_the_figures_of_compress_are_those_of_its_runs() -> None:
+    measured = (ROOT / "benchmarks" / "results" / "compress_documents.md").read_text(encoding="utf-8")
+    head, _, *runs = [line.strip("| ").split(" | ") for line in measured.splitlines() if line.startswith("|")]
+    rows = [dict(zip((title.strip() for title in head), run, strict=True)) for run in runs]
+    small = [row for row in rows if "--max-bytes 3MB" in row["budget"]]
+    assert len({row["collection"] for row in small}) == 4
+
+    def between(found: list[dict[str, str]], column: str, decimals: int) -> str:
+        values = [float(row[column].strip("%")) for row in found]
+        return f"{min(values):.{decimals}f} to {max(values):.{decimals}f}"
+
+    page = " ".join((ROOT / "docs" / "compress.md").read_text(encoding="utf-8").split())
+    fidelity, kept = between(small, "search fidelity", 0), between(small, "stored vectors", 1)
+    assert f"On four collections, models with a search fidelity of {fidelity} kept {kept}% of the teacher's" in page
+    assert f"took {between(rows, 'minutes', 0)} minutes" in page
+    (law,) = (row for row in small if row["collection"] == "law")
+    assert f"With 3 MB for passages of law, it scored {law['STS-B']} and {law['STS13']};" in page
+
+
 def test_the_tests_that_the_threat_model_names_exist() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
     assert len(named) > 20
