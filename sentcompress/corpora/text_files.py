@@ -45,6 +45,7 @@ _HINTS = {
     b"PAR1": "name it .parquet",
     b"%PDF": "convert it to text first, for example with pdftotext",
     b"PK\x03\x04": "convert a document to text first, for example with pandoc; unpack an archive",
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "convert it: iconv -f utf-16 -t utf-8 OLD > NEW"),
 }
 Item = TypeVar("Item")
 

@@ -71,6 +71,14 @@ def test_content_that_is_not_text_is_a_clear_error(tmp_path: Path, content: byte
         list(open_lines(path))
 
 
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_the_error_for_utf_16_has_the_command_that_converts_it(tmp_path: Path, mark: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(mark + "text".encode("utf-16-le"))
+    with pytest.raises(InputError) as caught:
+        list(open_lines(tmp_path / "a.csv"))
+    assert caught.value.hint == "convert it: iconv -f utf-16 -t utf-8 OLD > NEW"
+
+
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(open_lines(tmp_path / "nothing"))
