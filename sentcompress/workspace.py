@@ -88,9 +88,9 @@ class Workspace:
     >>> work.augment("sentences.txt")
     >>> work.distill(method="ckd", lr=1e-3)
 
-    A method returns the artifact that the command made or found up to date; its `facts` are the results. `encode`,
-    `run`, `status`, `report` and `methods` return what they show. An option that takes a list also takes a single
-    value.
+    The method of a command that makes an artifact returns it, made now or found up to date; its `facts` are the
+    results. The methods of the other commands return the data that these print. An option that takes a list also takes
+    a single value.
 
     Args:
         path: the folder; by default the environment variable SENTCOMPRESS_WORK, or `work`. It need not exist.

@@ -17,7 +17,7 @@ from distilling import write_dev
 from tiny_models import make_sentences
 
 import sentcompress
-from sentcompress import InputError, SentcompressError, SentcompressWarning, UsageError, Workspace
+from sentcompress import InputError, SentcompressError, SentcompressWarning, UsageError, Workspace, errors
 from sentcompress.commands import all_commands
 from sentcompress.commands.options import keys_of
 from sentcompress.progress import LOGGED
@@ -40,6 +40,15 @@ def test_every_exported_name_is_there() -> None:
         assert getattr(sentcompress, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = sentcompress.nothing  # type: ignore[attr-defined]
+
+
+def test_every_kind_of_error_is_exported_and_on_the_page() -> None:
+    page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, SentcompressError)]
+    assert len(kinds) > 5
+    for kind in kinds:
+        assert getattr(sentcompress, kind.__name__) is kind
+        assert f"`{kind.__name__}`" in page or f"`sentcompress.{kind.__name__}`" in page, kind
 
 
 def test_the_package_is_marked_as_typed() -> None:
