@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,14 @@ def load_model(folder: Path) -> Encoder:
     from sentcompress.models.sources import resolve
 
     return load_encoder(resolve(str(folder)))
+
+
+def make_prompted(folder: Path, model: Path) -> Path:
+    """A copy of a model with a prompt for queries, which is not its default prompt."""
+    shutil.copytree(model, folder)
+    prompts = {"prompts": {"query": "the "}, "default_prompt_name": None}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+    return folder
 
 
 def make_plain(folder: Path, model: Path) -> Path:

@@ -86,13 +86,16 @@ class EmbedderSource:
         return replace(self, model=replace(self.model, normalize=normalize), normalize=normalize)
 
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
-        """Load the model or open the file. Damaged vectors in the cache are reported to `reporter`.
+        """Load the model or open the file. `reporter` is warned of unused prompts and damaged vectors in the cache.
 
         Raises:
             InputError: if that fails.
         """
         if self.model is not None:
-            embedder: Embedder = ModelEmbedder(self.model.load(), device=device, dtype=dtype)
+            encoder = self.model.load()
+            if unused := encoder.text.told_unused_prompts(self.label):
+                reporter.warn(unused)
+            embedder: Embedder = ModelEmbedder(encoder, device=device, dtype=dtype)
             if shared := current_sharing():
                 embedder = shared.of(self.model, embedder, device)
             # "auto" can give another format in the next run.

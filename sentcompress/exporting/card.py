@@ -130,6 +130,7 @@ class Card:
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
             ("normalised", "yes" if self.encoder.normalize else "only in the ONNX graphs"),
             ("maximum length", f"{self.encoder.text.max_length} tokens"),
+            *_prompts(self.encoder),
             ("similarity", "cosine"),
         ]
         return f"A sentence encoder made with `sentcompress`.{origin}\n\n" + markdown_table(("", ""), rows)
@@ -274,6 +275,14 @@ def _command(artifact: Artifact) -> str:
 def _without_folders(word: str) -> str:
     """A word, or the last part of an absolute path."""
     return PurePath(word).name if word.startswith("/") else word
+
+
+def _prompts(encoder: Encoder) -> Iterator[tuple[str, Code]]:
+    text = encoder.text
+    if text.prompt:
+        yield "prompt of every text", Code(json.dumps(text.prompt, ensure_ascii=False))
+    for name, prompt in text.unused_prompts.items():
+        yield f"prompt {name}", Code(json.dumps(prompt, ensure_ascii=False))
 
 
 def _dense(encoder: Encoder) -> Iterator[str]:

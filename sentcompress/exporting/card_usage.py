@@ -6,11 +6,20 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sentcompress.exporting.graph_formats import STATIC
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
 from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.plain_text import markdown
+
+# What the graphs do with named prompts; sentence-transformers leaves the prompts of some models out of the pooling.
+PROMPTED = "Put the prompt of a query or a document before its text yourself."
+UNPROMPTED = "The graphs also pool the tokens of a prompt, unlike sentence-transformers: give them no named prompt."
+OF_BATCH = (
+    "The int8 graph quantises activations with their range in the batch, so a vector depends slightly on the other "
+    "texts of its batch."
+)
 
 
 def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -31,6 +40,12 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
             "```",
         ]
     )
+    if encoder.text.unused_prompts:
+        yield (
+            "The named prompts in the table are for some kinds of text: `encode_query` and `encode_document` put those "
+            "of queries and documents before the text, `encode(..., prompt_name=...)` any other, and `encode` alone "
+            "none of them. The evaluations on this card were made without them."
+        )
     if encoder.normalize:
         yield (
             "`truncate_dim` truncates the vectors after normalisation, so their length is no longer 1. This does "
@@ -44,6 +59,9 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
         )
     if "onnx" in facts["formats"]:
         yield from _graph_usage(encoder, int8="int8" in facts["formats"])
+        quantised = "int8" in facts["formats"] and (encoder.depth > 0 or len(encoder.dense) > 0)
+        if quantised and facts.get("int8", {}).get("quantisation") != STATIC:
+            yield OF_BATCH
 
 
 def _graph_usage(encoder: Encoder, *, int8: bool) -> Iterator[str]:
@@ -51,9 +69,11 @@ def _graph_usage(encoder: Encoder, *, int8: bool) -> Iterator[str]:
     yield (
         "Without PyTorch: the ONNX graphs take tokens and return normalised embeddings; pooling, dense layers and "
         "normalisation are included. They are not named `model.onnx`, because software that looks for that name "
-        "would pool the output again."
+        "would pool the output again. They need onnxruntime 1.18 or later."
     )
     text = encoder.text
+    if text.unused_prompts:
+        yield PROMPTED if text.pools_prompt else UNPROMPTED
     prepared = f"({text.prompt!r} + text)" if text.prompt else "text"
     prepared = f"{prepared}.lower()" if text.lower_case else prepared
     side = ', direction="left"' if encoder.tokenizer.truncation_side == "left" else ""

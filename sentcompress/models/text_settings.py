@@ -34,6 +34,8 @@ WITHOUT_EFFECT = (
 )
 COSINE = "cosine"
 SIMILARITIES = (COSINE, "dot", "euclidean", "manhattan")
+# Named prompts that a message lists.
+MOST_PROMPTS = 4
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
 MOST_TOKENS = 2**31 - 1
 # A class that overrides one of these does more with a text than its backend does.
@@ -97,6 +99,23 @@ class TextSettings:
     def trained(self) -> TextSettings:
         """The settings of a model trained with these: without named prompts, which were not used in its training."""
         return replace(self, prompts={}, similarity=COSINE, pools_prompt=True)
+
+    @property
+    def unused_prompts(self) -> dict[str, str]:
+        """The named prompts that `prepare` does not put before a text."""
+        return {name: prompt for name, prompt in self.prompts.items() if prompt not in ("", self.prompt)}
+
+    def told_unused_prompts(self, label: str) -> str:
+        """A warning that the named prompts of the model `label` are not used; empty if it has none."""
+        names = list(self.unused_prompts)
+        if not names:
+            return ""
+        more = [f"and {len(names) - MOST_PROMPTS} more"] if len(names) > MOST_PROMPTS else []
+        used = "with its default prompt" if self.prompt else "without a prompt"
+        return (
+            f"{label} has named prompts that are not used ({', '.join([*names[:MOST_PROMPTS], *more])}): every text is "
+            f"encoded {used}, so the vectors and scores of other tools can differ"
+        )
 
     def prompts_document(self, *, similarity: str) -> dict[str, Any]:
         """The content of PROMPTS_FILE."""

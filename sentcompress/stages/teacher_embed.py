@@ -149,6 +149,8 @@ class _Embedding:
         if asked != Params.pooling and has_modules(source) and encoder.pooling != (asked.removesuffix("-mlp"),):
             own = ", ".join(encoder.pooling)
             self._reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")
+        if unused := encoder.text.told_unused_prompts(self._model.label):
+            self._reporter.warn(unused)
         return encoder
 
     @property

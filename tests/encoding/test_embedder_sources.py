@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listening import Listener
+from tiny_models import make_prompted
 
 from sentcompress.encoding import evaluation_in_ranks
 from sentcompress.encoding.embedder_sources import find_embedder
@@ -42,3 +44,11 @@ def test_a_rank_whose_model_differs_from_that_of_rank_0_is_refused(tmp_path: Pat
     (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
     with pytest.raises(InputError, match="are not those that rank 0 reads"):
         evaluation_in_ranks._opened(model, "cpu", "float32")
+
+
+def test_named_prompts_are_told_to_be_unused(tmp_path: Path, tiny_model: Path) -> None:
+    told, work = Listener(), WorkDirectory(tmp_path / "work")
+    for model in (tiny_model, make_prompted(tmp_path / "prompted", tiny_model)):
+        find_embedder(work, str(model)).open(device="cpu", reporter=told)
+    assert len(told.warnings) == 1
+    assert told.warnings[0].startswith("prompted has named prompts that are not used (query)")

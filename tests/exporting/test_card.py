@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from sentcompress.evaluation.metrics import ACCURACY, NDCG, NEIGHBOURS, SPEARMAN
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
+from sentcompress.exporting.card_usage import OF_BATCH, PROMPTED, UNPROMPTED
+from sentcompress.models.encoder import Encoder
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
@@ -50,6 +53,7 @@ def card(tmp_path: Path, tiny_model: Path) -> str:
     }
     measured = [evaluation(work, student)]
     encoder = load_model(tiny_model)
+    encoder.text = replace(encoder.text, prompt=EVIL, prompts={EVIL: f"{EVIL} "})
     return Card(name, encoder, facts_of_export, [student], EVIL, EVIL, measured).render()
 
 
@@ -105,6 +109,35 @@ def test_what_nobody_said_is_not_invented(card: str) -> None:
 def test_who_cuts_vectors_for_inner_products_is_told_to_normalise_them(card: str) -> None:
     assert "truncate_dim" in card
     assert "normalize_embeddings=True" in card
+
+
+def card_of_graphs(encoder: Encoder, **facts: Any) -> str:
+    """The card of a model with its graphs, and without a lineage or evaluations."""
+    titles = {"folder": "the folder", "onnx": "float32 graph", "int8": "int8 graph"}
+    formats = {name: {"title": title, "files": []} for name, title in titles.items()}
+    checked = dict.fromkeys(titles, COSINES)
+    made = {"dimension": 32, "parameters": 10, "bytes": {}, "formats": formats, "checked": checked}
+    return Card("small", encoder, {**made, **facts}, [], None, None, []).render()
+
+
+def test_prompts_are_on_the_card_with_how_to_use_them(encoder: Encoder) -> None:
+    assert "prompt" not in card_of_graphs(encoder)
+    prompts = {"default": "text: ", "query": "query: ", "document": ""}
+    encoder.text = replace(encoder.text, prompt="text: ", prompts=prompts)
+    card = card_of_graphs(encoder)
+    assert '| prompt of every text | `"text: "` |\n| prompt query | `"query: "` |\n| similarity' in card
+    assert "`encode_query` and `encode_document` put those of queries and documents before the text" in card
+    assert PROMPTED in card
+    encoder.text = replace(encoder.text, pools_prompt=False)
+    assert UNPROMPTED in card_of_graphs(encoder)
+
+
+@pytest.mark.parametrize(
+    ("facts", "varies"),
+    [({}, True), ({"int8": {"quantisation": "dynamic"}}, True), ({"int8": {"quantisation": "static"}}, False)],
+)
+def test_the_card_says_if_a_vector_depends_on_its_batch(encoder: Encoder, facts: dict[str, Any], varies: bool) -> None:
+    assert (OF_BATCH in card_of_graphs(encoder, **facts)) == varies
 
 
 def test_results_of_every_kind_stand_on_the_card_under_their_own_task(tmp_path: Path, tiny_model: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from interrupting import interrupted
-from tiny_models import load_model
+from listening import Listener
+from tiny_models import load_model, make_prompted
 
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.text_vectors import TextVectors
@@ -60,6 +61,13 @@ def test_row_i_is_line_i(work: WorkDirectory, tmp_path: Path, tiny_model: Path, 
     assert (result.rows, result.dimension, result.model, result.dtype) == (43, 32, "tiny-model", "float32")
     assert result.sentences_per_second > 0
     assert os.listdir(tmp_path / "new") == ["a.npy"]
+
+
+def test_named_prompts_are_told_to_be_unused(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    told, model = Listener(), str(make_prompted(tmp_path / "prompted", tiny_model))
+    stage.run(Params(lines=write(tmp_path / "a.txt", ["a dog"]), output=tmp_path / "a.npy", model=model), work, told)
+    assert len(told.warnings) == 1
+    assert told.warnings[0].startswith("prompted has named prompts that are not used (query)")
 
 
 def test_compressed_text_and_half_precision(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:

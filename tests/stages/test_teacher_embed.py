@@ -21,7 +21,7 @@ import pytest
 from interrupting import interrupted
 from listening import Listener
 from sharding import make_table
-from tiny_models import load_model, make_sentences, make_tiny_model
+from tiny_models import load_model, make_prompted, make_sentences, make_tiny_model
 
 from sentcompress.encoding import batches
 from sentcompress.encoding.engine import EncodeEngine
@@ -78,6 +78,15 @@ def test_windows_of_longer_texts_are_more_work(
     longest = stage.CHARACTERS_PER_TOKEN * load_model(tiny_model).text.max_length
     assert told[-1] == [(2, len("a dog") + len("a cat")), (2, len("a garden of two dogs") + longest)]
     assert longest < len("two dogs and three cats " * 1000)
+
+
+def test_named_prompts_of_the_teacher_are_told_to_be_unused(
+    work: WorkDirectory, tiny_model: Path, tmp_path: Path
+) -> None:
+    told = Listener()
+    stage.run(Params(teacher=str(make_prompted(tmp_path / "prompted", tiny_model)), dtype="float32"), work, told)
+    assert len(told.warnings) == 1
+    assert told.warnings[0].startswith("prompted has named prompts that are not used (query)")
 
 
 def test_a_student_teaches(work: WorkDirectory, tiny_model: Path, sentences: list[str]) -> None:
