@@ -1,4 +1,4 @@
-"""The section of a model card on stored vectors: encode, decode and compare them with NumPy alone."""
+"""The section of a model card on stored vectors: encode, decode and compare them with NumPy and safetensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ part = load_file("vectors/quantizer.safetensors")
 
 def rotated(vectors):
     cut = vectors @ part["axes"].T
-    return cut / np.linalg.norm(cut, axis=1, keepdims=True)
+    return cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1e-30)
 """
 CELLS = """\
     step = np.maximum(part["step"], 1e-30)
@@ -64,7 +64,7 @@ BODIES: Mapping[str, tuple[str, str]] = {
     ),
 }
 END = """\
-    return values / np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-30)
 """
 
 
@@ -88,8 +88,8 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
         f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))}). {CHOSEN}"
     )
     yield (
-        "`sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/` writes them. With "
-        "NumPy alone:"
+        "`sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/` writes them. In "
+        "Python without sentcompress:"
     )
     use = (
         '\n\ndocuments, queries = ["A man plays the guitar.", "Two dogs run."], ["who plays music?"]\n'
