@@ -73,7 +73,18 @@ class Schedule:
         step, kind = self.progress.step, self.settings.schedule
         by_step = factor(step, total=self.total, warmup=self.warmup, kind=kind)
         by_time = factor(min(self.time_used(), 1.0), total=1, warmup=0, kind=kind)
+        if step < self.warmup:
+            by_step = max(by_step, self._warmed_by_time())
         return self.settings.lr * min(by_step, by_time)
+
+    def _warmed_by_time(self) -> float:
+        """The share of the peak that the warm-up of a run with a time limit has reached at least; 0 without a limit.
+
+        The steps of all epochs, which limit a warm-up counted in steps, can be many more than the time is enough for.
+        """
+        limit, ratio = self.settings.max_minutes, self.settings.warmup_ratio
+        longest = 60 * (limit or math.inf) * (LONGEST_WARMUP if ratio is None else ratio)
+        return min(1.0, self.progress.seconds / longest)
 
     def is_last(self) -> bool:
         """Whether no step follows the one just done, unless its dev score ends the training earlier."""

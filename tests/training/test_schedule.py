@@ -81,3 +81,20 @@ def test_ckd_warms_up_for_a_tenth_of_an_epoch() -> None:
 def test_a_ratio_is_taken_as_it_is() -> None:
     assert warmup_steps(settings_of(warmup_ratio=0.5), total=100, per_epoch=10) == 50
     assert warmup_steps(settings_of("ckd", warmup_steps=7), total=100, per_epoch=100) == 7
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [({"warmup_steps": 300}, 6.0), ({"warmup_ratio": 0.5}, 30.0)])
+def test_a_warm_up_ends_in_time(asked: dict[str, float], seconds: float) -> None:
+    """Of one minute, though all epochs have many more steps than fit into it; the first dev score does not count."""
+    settings = settings_of(max_minutes=1.0, epochs=1000, lr=1.0, schedule="constant", **asked)
+    progress = Progress(scoring_seconds=10.0)
+    schedule = Schedule.of(settings, BatchPlan(np.arange(512), np.full(512, 9, np.int32), 4, 1000, 0), progress)
+    assert schedule.warmup >= 300
+    found = []
+    for step in range(5):
+        progress.step, progress.seconds = step, step * seconds / 4
+        found.append(schedule.rate())
+    assert found == pytest.approx([1 / schedule.warmup, 0.25, 0.5, 0.75, 1.0])
+    # Where more steps fit, they count.
+    progress.step, progress.seconds = schedule.warmup // 2 - 1, 1e-3
+    assert schedule.rate() == pytest.approx(0.5, rel=1e-3)
