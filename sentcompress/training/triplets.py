@@ -60,7 +60,7 @@ class KeptSentences:
         place = int(generator.integers(len(order)))
         longest = max(1, int(self._tokens.lengths[order[place]]))
         count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
-        start = max(0, min(place - count + 1, len(order) - count))
+        start = max(0, place - count + 1)
         return collate(order[start : start + count], self._tokens, self._fields, pad, share)
 
 
@@ -135,6 +135,8 @@ class TripletData:
 class TripletDev:
     """Percentage of held-out anchors whose positive is nearer than every other positive and hard negative held out.
 
+    Other positives of the same anchor are not compared: they are right answers, too.
+
     Attributes:
         tokens: token ids of each distinct text.
         places: [n, 2 + N] anchor, positive, hard negatives, as indices into `tokens`.
@@ -162,10 +164,12 @@ class TripletDev:
         if not found.isfinite().all():
             return math.nan
         texts = torch.from_numpy(np.unique(self.places[:, 1:]))
-        anchors, positives = (torch.from_numpy(self.places[:, column]) for column in (0, 1))
+        anchors, positives = torch.from_numpy(np.ascontiguousarray(self.places[:, :2].T))
         similar = found[anchors] @ found[texts].T
         # An anchor that is also another anchor's positive does not count for itself.
         similar[texts.unsqueeze(0) == anchors.unsqueeze(1)] = -torch.inf
         own = (found[anchors] * found[positives]).sum(dim=1)
-        rivals = similar.masked_fill(texts.unsqueeze(0) == positives.unsqueeze(1), -torch.inf).max(dim=1).values
-        return 100 * float((own > rivals).double().mean())
+        # All positives of the anchor, its own included.
+        rows, alike = torch.nonzero(anchors.unsqueeze(1) == anchors.unsqueeze(0), as_tuple=True)
+        similar[rows, torch.searchsorted(texts, positives)[alike]] = -torch.inf
+        return 100 * float((own > similar.max(dim=1).values).double().mean())

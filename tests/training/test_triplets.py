@@ -59,8 +59,10 @@ def test_the_score_is_the_share_of_anchors_whose_positive_is_the_nearest_text() 
     dev = TripletDev([[number] for number in range(texts)], places, pad=0)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     others = set(places[:, 1:].ravel())
+    answers = {anchor: {p for a, p in places[:, :2].tolist() if a == anchor} for anchor in places[:, 0].tolist()}
     right = sum(
-        all(unit[a] @ unit[p] > unit[a] @ unit[other] for other in others - {a, p}) for a, p in places[:, :2].tolist()
+        all(unit[a] @ unit[p] > unit[a] @ unit[other] for other in others - {a} - answers[a])
+        for a, p in places[:, :2].tolist()
     )
     assert 0 < right < len(places)
     table = torch.tensor(vectors)
@@ -70,3 +72,16 @@ def test_the_score_is_the_share_of_anchors_whose_positive_is_the_nearest_text() 
     of_flipped = TripletDev(dev.tokens, flipped, pad=0).score(lambda ids, mask: table[ids[:, 0]], torch.device("cpu"))
     assert abs(of_flipped - 100 * right / 40) <= dev.slack < 100 * right / 40, "rounding may decide so many"
     assert score_of(dev, lambda ids, mask: table[ids[:, 0]] * torch.nan, torch.device("cpu")) == LOWEST
+
+
+def test_another_positive_of_the_same_anchor_is_no_rival() -> None:
+    """Only one of the two can be the nearest text."""
+    degrees = torch.tensor([0.0, 20.0, 10.0, 40.0, 180.0, 150.0, 120.0]).deg2rad()
+    table = torch.stack([degrees.cos(), degrees.sin()], dim=1)
+
+    def score(*places: tuple[int, int, int]) -> float:
+        dev = TripletDev([[number] for number in range(7)], np.array(places), pad=0)
+        return dev.score(lambda ids, mask: table[ids[:, 0]], torch.device("cpu"))
+
+    assert score((0, 1, 3), (0, 2, 3), (4, 5, 6)) == 100
+    assert score((0, 1, 2), (4, 5, 6)) == 50
