@@ -53,15 +53,16 @@ class KeptSentences:
         """The batch for these triplets, or a rank's share; the batch depends only on the seed and the triplets."""
         order, settings = self._order, self._settings
         generator = np.random.default_rng((settings.seed, int(triplets[0, 0]), int(triplets.sum())))
-        if not settings.by_length:
+        if settings.by_length:
+            place = int(generator.integers(len(order)))
+            longest = max(1, int(self._tokens.lengths[order[place]]))
+            count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
+            rows = order[max(0, place - count + 1) :][:count]
+        else:
             rows = generator.choice(len(order), min(settings.batch_size, len(order)), replace=False)
-            _, end = next(random_cuts(self._tokens.lengths[rows], len(rows), settings.token_budget()))
-            return collate(rows[:end], self._tokens, self._fields, pad, share)
-        place = int(generator.integers(len(order)))
-        longest = max(1, int(self._tokens.lengths[order[place]]))
-        count = max(1, min(settings.batch_size, settings.token_budget() // longest, len(order)))
-        start = max(0, place - count + 1)
-        return collate(order[start : start + count], self._tokens, self._fields, pad, share)
+        # Among the shortest texts, the batch also has longer ones than that at `place`.
+        _, end = next(random_cuts(self._tokens.lengths[rows], len(rows), settings.token_budget()))
+        return collate(rows[:end], self._tokens, self._fields, pad, share)
 
 
 @dataclass(frozen=True)

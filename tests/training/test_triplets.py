@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from sentcompress.commands.training import BATCHES, TrainingOptions
 from sentcompress.errors import InputError
+from sentcompress.methods.simcse import SimCSE
 from sentcompress.models.token_batches import TokenRows
+from sentcompress.training.batches import WHOLE
 from sentcompress.training.dev import LOWEST, score_of
-from sentcompress.training.triplets import TripletData, TripletDev
+from sentcompress.training.settings import Settings
+from sentcompress.training.triplets import KeptSentences, TripletData, TripletDev
 
 
 def test_pairs_in_both_directions_do_not_leak() -> None:
@@ -85,3 +89,16 @@ def test_another_positive_of_the_same_anchor_is_no_rival() -> None:
 
     assert score((0, 1, 3), (0, 2, 3), (4, 5, 6)) == 100
     assert score((0, 1, 2), (4, 5, 6)) == 50
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+def test_sentences_beside_triplets_keep_to_the_tokens_of_a_batch(batches: str) -> None:
+    """Also among the shortest, whose batch has longer ones, too."""
+    tokens = TokenRows.of([[7] * length for length in range(2, 102)])
+    settings = Settings.of(SimCSE.recipe, TrainingOptions(batch_size=64, batch_tokens=640, batches=batches))
+    kept = KeptSentences(tokens, {}, settings)
+    made = [kept.beside(np.array([[number, 1, 2]]), 0, WHOLE) for number in range(100)]
+    assert max(batch.tokens for batch in made) <= 640
+    assert {int(batch.layout.longest) for batch in made} > {101}
+    again = kept.beside(np.array([[5, 1, 2]]), 0, WHOLE)
+    assert torch.equal(again.input_ids, made[5].input_ids)
