@@ -199,7 +199,8 @@ def measure(
             continue
         scores: dict[str, Any] = {}
         vectors = work / "vectors"
-        vectors.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(vectors, ignore_errors=True)  # those of an earlier model with the same name
+        vectors.mkdir(parents=True)
         for title, words in command_lines(form, name, data, quora, vectors):
             if not title:
                 sentcompress(words, work)
