@@ -152,7 +152,7 @@ def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
 
 
 def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:
-    """general-9m has four of the teacher's six layers, narrowed; general-2m one narrow layer that is applied three times."""
+    """general-9m has four of the six layers, narrowed; general-2m one narrow layer that is applied three times."""
     whole, small = (fitting(MINILM, most, with_published=True, count=1)[0] for most in (6_000_000, 1_600_000))
     assert (whole.student, small.student) == ("general-9m", "general-2m")
     assert whole.multiplications == 4 * (4 * 384**2 + 2 * 384 * 640)
