@@ -21,6 +21,7 @@ from tiny_models import WORDS, make_tiny_model
 from sentcompress.cli.main import COMMANDS, _run, app
 from sentcompress.compression import budget, measuring_time
 from sentcompress.exit_codes import MEANINGS
+from sentcompress.published import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -254,6 +255,13 @@ def test_every_picture_of_the_readme_is_there_and_small() -> None:
     assert len(pictures) == 4
     for picture in pictures:
         assert 0 < (ROOT / picture).stat().st_size < 150_000, picture
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_the_sizes_of_the_published_students_in_the_readme_are_theirs(name: str) -> None:
+    size = (ROOT / "sentcompress" / "published" / name / "model.safetensors").stat().st_size
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[`{name}`](docs/published-students.md), {size / 1e6:.0f} MB, in this repository" in readme
 
 
 def shorten(source: Path, target: Path, lines: int) -> None:
