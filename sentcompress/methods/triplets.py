@@ -30,7 +30,7 @@ TRIPLET_OPTIONS: Mapping[str, Option] = {
     "scale_start": Option(20.0, "initial 1 / temperature, if it is learnt", NLI_RUN, minimum=1e-6),
     "similarity": Option(
         "cosine",
-        "compare by cosines, or by inner products (dot); the deployed vectors have length one either way",
+        "compare by cosines, or by inner products (dot); finetune's models return unit vectors either way",
         f"SimCSE's {PAPER}, section 4, and IBKD's {CODE}, simcse/models_sup.py: cosine; IBKD's {PAPER}, equation 10:"
         " dot",
         choices=("cosine", "dot"),

@@ -42,6 +42,7 @@ def test_a_checkpoint_gets_simcse_s_head_and_teaches(
     saved = load_model(teacher.path / "model")
     assert saved.pooling == ("cls",)
     assert [layer.activation_name for layer in saved.dense] == ["Tanh"]
+    assert not saved.normalize
     assert dev_of_saved(teacher, dev) == teacher.facts["dev"]
     assert not (teacher.path / "state").exists()
     assert find_model(work, "plain-simcse").reference == "students/plain-simcse"
@@ -59,6 +60,7 @@ def test_a_sentence_transformers_folder_keeps_its_pooling(tmp_path: Path, tiny_m
     saved = load_model(teacher.path / "model")
     assert teacher.facts["pooling"] == "mean"
     assert saved.pooling == ("mean",)
+    assert saved.normalize
     assert len(saved.dense) == 0
     for pooling, told in (("mean", 0), ("cls", 1)):
         listener, asked = Listener(), Params(model=str(tiny_model), triplets=(str(triplets),), pooling=pooling, **SHORT)
