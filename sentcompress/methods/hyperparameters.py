@@ -193,7 +193,7 @@ class Option:
                 value = type(self.default)(text)
                 if math.isfinite(value):
                     return value
-            except ValueError:
+            except (ValueError, OverflowError):  # the latter: a whole number beyond the range of float
                 pass
             raise ValueError(f"must be a number of type {type(self.default).__name__}, not {text!r}")
         return text

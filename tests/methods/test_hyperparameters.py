@@ -167,6 +167,7 @@ def test_an_option_is_set_by_name_and_value(setting: str, value: object) -> None
         ("queue=1.5", "a number of type int"),
         ("queue=-1", "at least 0"),
         ("queue=5001", "at most 5,000"),
+        (f"queue={10**400}", "a number of type int"),
         ("learnt=1e-9", "0, or at least 1e-06"),
         ("temperature=nan", "a number of type float"),
         ("temperature=inf", "a number of type float"),
