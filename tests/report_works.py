@@ -330,12 +330,13 @@ def quantizer(work: WorkDirectory, of: Artifact, name: str) -> Artifact:
     return make(work, "quantizers", name, "fit-quantizer", facts, {of.reference: of.digest})
 
 
-def export(work: WorkDirectory, of: Artifact | None, name: str) -> Artifact:
+def export(work: WorkDirectory, of: Artifact | None, name: str, *, weight_format: str = "int8") -> Artifact:
     checked = {"int8": {"mean_cosine": 0.9968, "texts": 200}}
     written = {"folder": "model.safetensors", "int8": "onnx/sentence_embedding_int8.onnx"}
     facts = {
         "formats": {title: {"title": title, "files": [file]} for title, file in written.items()},
         "bytes": {"model.safetensors": 4_000_000, "onnx/sentence_embedding_int8.onnx": 1_000_000},
+        "weight_format": weight_format,
     }
     inputs = {of.reference: of.digest} if of else {}
     return make(work, "exports", name, "export", {**facts, "checked": checked, **SIZES}, inputs)
@@ -412,10 +413,10 @@ def compressed(path: Path) -> WorkDirectory:
     return work
 
 
-def untrained(path: Path, *, keep_index: bool = False, logged: int = 0) -> WorkDirectory:
+def untrained(path: Path, *, keep_index: bool = False, logged: int = 0, weight_format: str = "int8") -> WorkDirectory:
     """The teacher itself as an int8 graph, without a quantizer."""
     work = WorkDirectory(path)
-    exported = export(work, None, "docs")
+    exported = export(work, None, "docs", weight_format=weight_format)
     search(work, exported, "docs-search", 99.0, keep_index=keep_index, logged=logged)
     plan(
         work,

@@ -15,6 +15,7 @@ from sentcompress.corpora.identified_texts import identified_texts
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format
 from sentcompress.errors import InputError
+from sentcompress.models.weight_formats import with_weights
 from sentcompress.plain_text import shell_line, shell_word
 from sentcompress.quantities import told_time
 from sentcompress.stages.compress import Result
@@ -48,7 +49,8 @@ def show(result: Result, call: Call) -> str | None:
         say_wrapped(result.verdict.caution)
     say(f"Model: {result.verdict.export}")
     if result.verdict.graph:
-        say(f"Int8 graph: {result.verdict.graph} (to run it, see README.md in the model's folder)")
+        kind = f"Int8 graph{with_weights(result.verdict.weight_format)}"
+        say(f"{kind}: {result.verdict.graph} (to run it, see README.md in the model's folder)")
     if result.report:
         say(f"Report: {result.report}")
     say(f"Plan: {result.recipe}, run in {told_time(result.seconds)}")

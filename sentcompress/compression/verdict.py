@@ -10,6 +10,7 @@ from sentcompress.evaluation.metrics import FIRST_FOUND, NDCG, RESULTS_SHARED, S
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Interval, first_score
 from sentcompress.evaluation.search_verdict import FEW_PASSAGES, expectation_of
+from sentcompress.models.weight_formats import INT8
 from sentcompress.numeric import between, whole_share
 from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import Artifact
@@ -34,6 +35,7 @@ class Achieved:
         shared: percent of the teacher's ten results that are among the model's ten, measured like `fidelity`.
         first_found: percent of the queries for which the teacher's first result is among the model's ten.
         graph: the path of the int8 graph; empty if the export has none.
+        weight_format: how the int8 graph stores its weights: int8 or int4.
         keep_index: whether it searches vectors of the teacher.
         expected: the rule of thumb for this search fidelity; empty if too few passages were searched, because search
             fidelity is then higher.
@@ -53,6 +55,7 @@ class Achieved:
     shared: float
     first_found: float
     graph: str
+    weight_format: str = INT8
     keep_index: bool = False
     expected: str = ""
     cautions: Sequence[str] = ()
@@ -136,6 +139,7 @@ def verdict_of(made: Mapping[str, Artifact]) -> Achieved | None:
         shared=shared.value if shared else float("nan"),
         first_found=first.value if first else float("nan"),
         graph=str(export.path / graph) if graph else "",
+        weight_format=written_weight_format(export.facts),
         keep_index=bool(search.facts["keep_index"]),
         expected=expectation_of(search.facts["verdict"]["level"]) if search.facts["passages"] >= FEW_PASSAGES else "",
         cautions=tuple(cautions),
@@ -151,6 +155,11 @@ def int8_graph(facts: Mapping[str, Any]) -> tuple[str, int]:
     """The path of the int8 graph in an export, from its facts, and its bytes; an empty path and 0 if it has none."""
     files = facts["formats"].get(GRAPH_FORMAT, {"files": ()})["files"]
     return next(((path, facts["bytes"][path]) for path in files), ("", 0))
+
+
+def written_weight_format(facts: Mapping[str, Any]) -> str:
+    """How the int8 graph in an export stores its weights, from the facts of the export; int8 if it has none."""
+    return str(facts.get("weight_format", INT8))
 
 
 def faster(bench: Artifact) -> float | None:

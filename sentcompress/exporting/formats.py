@@ -39,14 +39,14 @@ class Format:
     """An export format. `export` reads back what was written and compares its vectors with the model's.
 
     Attributes:
-        title: name in tables and messages.
+        title: name in tables and messages; of the written files, once `write` has returned.
         needs: formats that must be written first.
         exact: whether its vectors equal the model's up to float32 rounding; a larger difference is an error.
         unit_length: whether its vectors are normalised even if the model's are not.
         batches: batch sizes to verify for an exact format; an inexact one is verified in batches and one at a time.
     """
 
-    title: ClassVar[str]
+    title: str
     needs: ClassVar[tuple[str, ...]] = ()
     exact: ClassVar[bool] = True
     unit_length: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from sentcompress.exporting.graph_reader import GraphReader
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
 from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.exporting.verification import BUILT_IN_SAMPLE, BoundedReader, Vectors, check_inexact
-from sentcompress.models.weight_formats import INT8
+from sentcompress.models.weight_formats import INT8, with_weights
 
 if TYPE_CHECKING:
     from sentcompress.models.encoder import Encoder
@@ -63,6 +63,7 @@ class Int8Graph(OnnxGraph):
         self.written_weight_format = quantise(
             folder / FLOAT32_FILE, folder / self.file, self.weight_format, tokens, encoder.padding
         )
+        self.title += with_weights(self.written_weight_format)
 
     def calibrate(
         self, encoder: Encoder, folder: Path, texts: Sequence[str], held_out: Sequence[str], expected: Vectors

@@ -15,6 +15,11 @@ WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
 FEWEST = 2**14
 
 
+def with_weights(weight_format: str) -> str:
+    """What follows "int8 graph" in messages and tables: how it stores its weights, unless in int8."""
+    return " with 4-bit weights" if weight_format == INT4 else ""
+
+
 def is_packable(shape: tuple[int, ...]) -> bool:
     """Whether a matrix of this shape, with blocks along its second axis, is stored in 4 bits."""
     return len(shape) == 2 and shape[1] % BLOCK == 0 and shape[0] * shape[1] >= FEWEST

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentcompress.compression.graph_size import TransformerSize
-from sentcompress.compression.verdict import faster, int8_graph
+from sentcompress.compression.verdict import faster, int8_graph, written_weight_format
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import MODEL, Score, first_score
 from sentcompress.models.model_files import read_config, transformer_folder
 from sentcompress.models.sources import model_folder
-from sentcompress.models.weight_formats import INT8, WEIGHT_BYTES
+from sentcompress.models.weight_formats import INT8, WEIGHT_BYTES, with_weights
 from sentcompress.published import PUBLISHED
 from sentcompress.reporting.compressions import Compression
 from sentcompress.store import Artifact
@@ -34,6 +34,7 @@ class Tried:
         shape: the model that the first training in its lineage started from.
         bytes: size of its int8 graph. If it was not exported, the size is that of the published student that it was
             trained from, or is computed from its configuration.
+        weight_format: how this graph stores its weights, or would: int8 or int4.
         before: dev score before its training.
         score: search fidelity.
         faster: measured speed of its shape relative to the teacher; None if it was not measured.
@@ -44,6 +45,7 @@ class Tried:
     how: str
     shape: str
     bytes: int
+    weight_format: str
     before: float | None
     score: Score
     evaluation: Evaluation
@@ -71,7 +73,8 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
         if score is not None:
             exported = int8_graph(known)[1] if command == "export" else 0
             before, shape = known.get("dev_before_training"), shapes.get(name, name)
-            weight_format = str(made.get("weight-format", INT8))
+            asked = str(made.get("weight-format", INT8))
+            weight_format = written_weight_format(known) if command == "export" else asked
             known_size = PUBLISHED[shape].graph_bytes if shape in PUBLISHED and weight_format == INT8 else 0
             yield Tried(
                 name=name,
@@ -79,6 +82,7 @@ def tried_models(compression: Compression) -> Iterator[Tried]:
                 how=_how(command, made, known),
                 shape=shape,
                 bytes=exported or known_size or _computed_bytes(facts, maker, weight_format),
+                weight_format=weight_format,
                 before=before,
                 score=score,
                 evaluation=evaluation,
@@ -116,4 +120,6 @@ def _how(command: str, stage: Mapping[str, Any], facts: Mapping[str, Any]) -> st
     if command == "average":
         parts = zip(facts["models"], facts["shares"], strict=True)
         return "average of " + " and ".join(f"{name} ({100 * part:.0f}%)" for name, part in parts)
-    return f"int8 graph of {stage['model']}" if command == "export" else "not trained"
+    if command == "export":
+        return f"int8 graph of {stage['model']}{with_weights(written_weight_format(facts))}"
+    return "not trained"

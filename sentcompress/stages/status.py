@@ -43,7 +43,7 @@ TELLING: Mapping[str, Mapping[str, str]] = {
     "quantizers": {"model": "model.label", "format": "format", "bytes": "bytes", "fidelity": "fidelity"},
     "evaluations": {"model": "model.label", "compared_with": "compare.label"},
     "indexes": {"model": "model.label", "documents": "documents", "index": "plan.kind"},
-    "exports": {"model": "model", "dimension": "dimension"},
+    "exports": {"model": "model", "dimension": "dimension", "weight_format": "weight_format"},
 }
 
 

@@ -33,6 +33,8 @@ def test_the_end_names_the_model_and_a_search_of_its_own_documents(capsys: pytes
         "Report: w/report/report.html",
         "Plan: w/plans/my docs.toml, run in 5 min",
     ]
+    compress.show(replace(result, verdict=replace(verdict, weight_format="int4")), call)
+    assert "Int8 graph with 4-bit weights: w/exports/my docs/onnx" in capsys.readouterr().out
 
 
 def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(

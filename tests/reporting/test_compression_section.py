@@ -48,7 +48,18 @@ def test_the_result_has_sizes_speed_and_search_fidelity_with_intervals(made: Wor
     assert rows["latency of one sentence, median in ms"][2] == "3.00x faster"
     assert rows["size of a stored vector"] == ["24 B (float32)", "2 B (int4, 4 dimensions)", "12.00x smaller"]
     assert rows["search fidelity as deployed, out of 100"] == ["100", "92.0 (91.0 to 93.0)", ""]
-    assert rows["mean cosine of int8 and float32 vectors"] == ["", "0.9968", ""]
+    assert rows["mean cosine of vectors in float32 and in int8"] == ["", "0.9968", ""]
+
+
+def test_a_graph_with_weights_in_four_bits_is_named_as_such(tmp_path: Path) -> None:
+    section = section_of(works.untrained(tmp_path / "work", weight_format="int4"))
+    rows = {row[0]: row[1:] for row in table(section, "Result").rows}
+    assert rows["size of the model"][1] == "1 MB (int8 graph with 4-bit weights)"
+    assert "mean cosine of vectors in float32 and in int8 with 4-bit weights" in rows
+    ((name, how, size, *_),) = table(section, "Models tried").rows
+    assert (name, how) == ("docs (exported)", "int8 graph of owner/big with 4-bit weights")
+    assert size == "1 MB with 4-bit weights"
+    assert "Sizes are of the int8 graph with 4-bit weights, computed" in section.charts[0].caption
 
 
 def test_the_overview_has_no_score_that_only_the_teacher_has(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from sentcompress.models.layout import save_encoder
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import plain_tokenizer
 from sentcompress.models.transformer_encoder import TransformerEncoder
-from sentcompress.stages import export
+from sentcompress.stages import export, status
 from sentcompress.stages.export import Params, run
 from sentcompress.store import Artifact, Request, WorkDirectory
 from sentcompress.store.running import PROGRESS
@@ -542,6 +542,9 @@ def test_a_student_that_was_trained_in_four_bits_is_exported_in_four_bits(
     assert rounded.facts["checked"]["int8"]["mean_cosine"] > 0.98
     cards = [(made.path / "README.md").read_text(encoding="utf-8") for made in (rounded, plain)]
     assert ["weights stored in 4 bits" in card for card in cards] == [True, False]
+    assert ["ONNX int8 with 4-bit weights, in batches" in card for card in cards] == [True, False]
+    rows = [row for row in status.run(status.Params(), work) if row["kind"] == "exports"]
+    assert {row["name"]: row["facts"]["weight_format"] for row in rows} == {"rounded": "int4", "plain": "int8"}
     with pytest.raises(UsageError, match="`weight_format` is for the format int8"):
         Params(weight_format="int4", formats=("folder", "onnx")).check()
 

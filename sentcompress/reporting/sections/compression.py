@@ -12,6 +12,7 @@ from sentcompress.evaluation.metrics import LATENCY_P50, METRICS, NDCG, SEARCH_F
 from sentcompress.evaluation.results import Evaluation, read_evaluation
 from sentcompress.evaluation.score import COMPARE, MODEL, Score, first_score, select
 from sentcompress.evaluation.search_verdict import LOG
+from sentcompress.models.weight_formats import with_weights
 from sentcompress.numeric import between, gain, number, share, size
 from sentcompress.reporting.candidates import Tried, tried_models
 from sentcompress.reporting.charts import HorizontalLine, Line, Point, scatter
@@ -63,7 +64,7 @@ def result_table(evidence: Evidence, compression: Compression) -> Table:
     achieved, exported = compression.achieved, list(tried_models(compression))[-1]
     other = evidence.shown(exported.evaluation.models[COMPARE])
     measured = [result for command in ("bench", "eval-retrieval") if (result := compression.last(command))]
-    graph = "int8 graph" if achieved.graph else "weights"
+    graph = f"int8 graph{with_weights(achieved.weight_format)}" if achieved.graph else "weights"
     rows = [
         [
             "size of the model",
@@ -105,7 +106,9 @@ def _graph(compression: Compression) -> Iterator[list[str]]:
     """The cosine between the vectors of the int8 graph and those of the float32 weights."""
     graph = _facts(compression, "export").get("checked", {}).get("int8")
     if graph:
-        yield ["mean cosine of int8 and float32 vectors", "", number(graph["mean_cosine"], 4), ""]
+        weights = with_weights(compression.achieved.weight_format)
+        cosine = number(graph["mean_cosine"], 4)
+        yield [f"mean cosine of vectors in float32 and in int8{weights}", "", cosine, ""]
 
 
 def _is_chosen(row: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
@@ -157,9 +160,9 @@ def _models_chart(compression: Compression, tried: Sequence[Tried], other: str) 
     )
     caption = (
         "All models tried. Better is up and to the left; the dotted line is the Pareto front, vertical lines are 95% "
-        "intervals. Sizes are of the int8 graph, computed for models that were not exported. The export is measured as "
-        "deployed (int8 graph, stored vectors) on test queries; the other models are measured with float32 weights and "
-        "vectors on dev queries."
+        f"intervals. Sizes are of the int8 graph{with_weights(exported.weight_format)}, computed for models that were "
+        "not exported. The export is measured as deployed (int8 graph, stored vectors) on test queries; the other "
+        "models are measured with float32 weights and vectors on dev queries."
     )
     return Chart(
         f"tried-{_anchor(compression)}",
@@ -225,7 +228,7 @@ def _tried_tables(compression: Compression, tried: Sequence[Tried]) -> Iterator[
         [
             one.name + (" (exported)" if one.made == "export" else ""),
             one.how,
-            ("" if one.made == "export" else "about ") + size(one.bytes),
+            ("" if one.made == "export" else "about ") + size(one.bytes) + with_weights(one.weight_format),
             number(one.faster, 1),
             number(one.before, 1),
             number(one.score.value, 1),
