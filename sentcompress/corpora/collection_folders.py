@@ -19,7 +19,7 @@ from sentcompress.corpora.collections import (
     stem,
 )
 from sentcompress.corpora.delimited import parse_number
-from sentcompress.corpora.records import kind_of
+from sentcompress.corpora.records import BadRecordError, id_text, kind_of
 from sentcompress.corpora.text_files import LONE_SURROGATE, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
 from sentcompress.json_documents import parse_json
@@ -320,12 +320,15 @@ def _json_row(place: str, line: str) -> tuple[str, str]:
     if not isinstance(row, dict):
         raise InputError(f"{place}: {kind_of(row)}, not a JSON object", JSON_FORM)
     one, title, text = row.get("_id", row.get("id")), row.get("title") or "", row.get("text") or ""
-    has_id = isinstance(one, str | int) and not isinstance(one, bool)
+    has_id = isinstance(one, str | int | float) and not isinstance(one, bool)
     if not has_id or "text" not in row or not isinstance(title, str) or not isinstance(text, str):
         raise InputError(f"{place}: no _id and text", JSON_FORM)
     if not is_encodable(f"{title}{text}"):
         raise InputError(f"{place}: {LONE_SURROGATE}", "fix the line; no model can read it")
-    return str(one).strip(), f"{title} {text}".strip()
+    try:
+        return id_text(one, "the id"), f"{title} {text}".strip()
+    except BadRecordError as error:
+        raise InputError(f"{place}: {error}", JSON_FORM) from None
 
 
 def _tab_row(place: str, line: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from sentcompress.corpora.readers import (
     read_records,
     rows_of,
 )
-from sentcompress.corpora.records import BadRecordError, Layout, Record, Relation, as_text, find_layout
+from sentcompress.corpora.records import IDS, BadRecordError, Layout, Record, Relation, find_layout, id_text
 from sentcompress.corpora.text_files import (
     LONE_SURROGATE,
     LONGEST_LINE,
@@ -40,7 +40,6 @@ from sentcompress.errors import InputError
 # What is one document in a file of plain text.
 FILE, PARAGRAPH, LINE = "file", "paragraph", "line"
 TEXT_UNITS = (FILE, PARAGRAPH, LINE)
-IDS = ("_id", "id", "doc_id", "docid", "document_id")
 _PROSE = ("txt", "text", *PAGES)
 # In a folder, .json files are usually settings.
 EXTENSIONS = tuple(dict.fromkeys((*_PROSE, *(one for one in FILE_EXTENSIONS if one != "json"))))
@@ -185,7 +184,8 @@ def read_documents(
     elif format_name == "text":
         documents = _text_documents(source, options.text_as or unit or usual_unit(source), bad)
     else:
-        documents = documents_of_rows(source.name, rows_of(format_name, source, bad), options, bad)
+        rows = rows_of(format_name, source, bad, options.named)
+        documents = documents_of_rows(source.name, rows, options, bad)
     for document in documents:
         if document.encodable:
             yield document
@@ -273,15 +273,17 @@ def usual_unit(source: ByteSource) -> str:
 
 def id_of(row: Mapping[str, object], column: str) -> str:
     """The id in a column that every row must have. Raises BadRecordError if there is none."""
-    if name := as_text(row.get(column), repr(column)).strip():
+    if name := id_text(row.get(column), repr(column)):
         return name
     raise BadRecordError(f"no {column!r}, the column of ids")
 
 
 def _known_id(row: Mapping[str, object]) -> str:
-    """The id in one of the columns IDS; empty if there is none."""
-    given = next((row[name] for name in IDS if row.get(name) is not None), None)
-    return str(given).strip() if isinstance(given, str | int) and not isinstance(given, bool) else ""
+    """The id in one of the columns IDS; empty if there is none. Raises BadRecordError for a number that is no id."""
+    column = next((name for name in IDS if row.get(name) is not None), "")
+    given = row.get(column)
+    is_id = isinstance(given, str | int | float) and not isinstance(given, bool)
+    return id_text(given, repr(column)) if is_id else ""
 
 
 def _of_row(number: str, row: Mapping[str, object], layout: Layout, options: ReadOptions) -> list[Document] | None:

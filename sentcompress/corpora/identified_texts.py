@@ -12,7 +12,6 @@ from sentcompress.corpora.collection_folders import rows_of
 from sentcompress.corpora.delimited import find_columns, listed
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import (
-    IDS,
     FolderFiles,
     digest_of_folder,
     id_of,
@@ -22,7 +21,7 @@ from sentcompress.corpora.document_files import (
 )
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BODIES, BadRecordError, find_layout, text_of, title_of
+from sentcompress.corpora.records import BODIES, IDS, BadRecordError, find_layout, text_of, title_of
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
@@ -146,7 +145,7 @@ def identified_texts(
             return ((str(number - 1), line) for number, line in open_lines(source, bad=bad))
 
         return _of_file(source, lines, named=False, skip_bad=skip_bad)
-    first = _first_row(source, found, skip_bad)
+    first = _first_row(source, found, options, skip_bad)
     text_of = _text_reader(source.name, list(first), options.columns)
     if options.id_column is not None:
         find_columns(source.name, [options.id_column], list(first))
@@ -154,7 +153,7 @@ def identified_texts(
 
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         place = 0
-        for number, row in read_table(source, found, bad):
+        for number, row in read_table(source, found, bad, options.named):
             try:
                 one = str(place) if ids is None else id_of(row, ids)
                 text = text_of(row)
@@ -170,9 +169,11 @@ def identified_texts(
     return replace(_of_file(source, read, named=ids is not None, skip_bad=skip_bad), table=True)
 
 
-def _first_row(source: ByteSource, format_name: str, skip_bad: bool | None) -> Mapping[str, object]:
+def _first_row(
+    source: ByteSource, format_name: str, options: ReadOptions, skip_bad: bool | None
+) -> Mapping[str, object]:
     bad = BadRecords(skip_bad)
-    for _, row in read_table(source, format_name, bad):
+    for _, row in read_table(source, format_name, bad, options.named):
         return row
     raise InputError(f"{source.name} has no row that can be read; the first error: {bad.first}", "fix the rows")
 

@@ -236,7 +236,7 @@ def check_columns(names: Sequence[str], options: ReadOptions, work: WorkDirector
     need_columns(files, listed(names), options)
     for path in checked:
         if is_table(path, options.format):
-            rows = read_table(path, options.format, BadRecords(skip=True))
+            rows = read_table(path, options.format, BadRecords(skip=True), wanted)
             if first := next((list(row) for _, row in rows), None):
                 find_columns(str(path), wanted, first)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -17,7 +17,7 @@ from sentcompress.corpora.byte_streams import (
 )
 from sentcompress.corpora.delimited import listed, refuse_repeated
 from sentcompress.corpora.parquet_pages import Chunk, PageError, read_chunk
-from sentcompress.corpora.records import LABELS, Unreadable
+from sentcompress.corpora.records import IDS, LABELS, Unreadable
 from sentcompress.corpora.text_files import LONGEST_LINE
 from sentcompress.errors import InputError, reason_of
 
@@ -32,10 +32,11 @@ MOST_COLUMNS = 100_000
 _BUFFER = 2**18
 
 
-def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The columns of text, integers, booleans and labels, row by row, with the row number.
+def parquet_rows(source: ByteSource, named: Collection[str] = ()) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The columns of text, integers and booleans, row by row, with the row number.
 
-    A text that is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.
+    Floating-point numbers are read only in the columns of labels and ids, and in those that are `named`. A text that
+    is not UTF-8 or is longer than LONGEST_LINE is returned as `Unreadable`.
 
     Raises:
         InputError: not a Parquet file, or damaged; none of these columns, or two of the same name; no rows; pages or a
@@ -55,7 +56,7 @@ def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]
                 thrift_string_size_limit=LARGEST_FOOTER,
                 thrift_container_size_limit=MOST_COLUMNS,
             )
-            reading = _Reading(source.name, file, size, table)
+            reading = _Reading(source.name, file, size, table, {*LABELS, *IDS, *named})
             for names, columns in reading.batches():
                 for values in zip(*columns, strict=True):
                     number += 1
@@ -74,9 +75,9 @@ def parquet_rows(source: ByteSource) -> Iterator[tuple[int, Mapping[str, object]
 class _Reading:
     """An open file; counts the rows and bytes that were read from it."""
 
-    def __init__(self, name: str, file: BinaryIO, size: int, table: Any) -> None:
+    def __init__(self, name: str, file: BinaryIO, size: int, table: Any, known: Collection[str]) -> None:
         self._name, self._file, self._size, self._table = name, file, size, table
-        self._columns = self._plain_columns()
+        self._columns = self._plain_columns(known)
         self._rows = self._bytes = 0
 
     def batches(self) -> Iterator[tuple[Sequence[str], list[list[object]]]]:
@@ -100,8 +101,8 @@ class _Reading:
                 self._check_rows(batch.num_rows)
                 yield batch.schema.names, [self._values(column) for column in batch.columns]
 
-    def _plain_columns(self) -> list[str]:
-        """The columns that are read: text, integers, booleans and labels, not vectors or structures."""
+    def _plain_columns(self, known: Collection[str]) -> list[str]:
+        """The columns that are read: text, integers, booleans and known numbers, not vectors or structures."""
         import pyarrow.types as types
 
         def is_plain(kind: Any) -> bool:
@@ -110,12 +111,12 @@ class _Reading:
             read = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
             return any(test(kind) for test in read)
 
-        def is_label(field: Any) -> bool:
+        def is_known(field: Any) -> bool:
             # pandas stores integers as floating-point numbers if some are missing.
-            return field.name in LABELS and bool(types.is_floating(field.type))
+            return field.name in known and bool(types.is_floating(field.type))
 
         schema = self._table.schema_arrow
-        plain = [field.name for field in schema if is_plain(field.type) or is_label(field)]
+        plain = [field.name for field in schema if is_plain(field.type) or is_known(field)]
         if not plain:
             raise InputError(f"{self._name} has no column of text", f"its columns: {listed(schema.names)}")
         refuse_repeated(self._name, schema.names)

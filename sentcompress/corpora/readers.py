@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -64,6 +64,11 @@ class ReadOptions:
     documents: bool = False
     every_split: bool = False
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns that the user names."""
+        return (*self.columns, *(name for name in (self.id_column, self.domain) if name))
+
 
 def read_records(
     readable: Readable, options: ReadOptions | None = None, bad: BadRecords | None = None
@@ -84,13 +89,19 @@ def read_records(
         for _, line in open_lines(source, bad=bad):
             yield Record((line,), Relation.UNRELATED)
         return
-    yield from records_of(source.name, rows_of(format_name, source, bad), options, bad)
+    yield from records_of(source.name, rows_of(format_name, source, bad, options.named), options, bad)
 
 
 def read_table(
-    readable: Readable, format_name: str | None = None, bad: BadRecords | None = None
+    readable: Readable,
+    format_name: str | None = None,
+    bad: BadRecords | None = None,
+    named: Collection[str] = (),
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """The rows of a file with named columns, unchanged, with their numbers.
+
+    Args:
+        named: the columns that the user names; see `rows_of`.
 
     Raises:
         InputError: if the file cannot be read or is plain text; faults of single lines go through `bad`.
@@ -99,7 +110,7 @@ def read_table(
     found = find_format(source, format_name)
     if found == "text":
         raise InputError(f"{source.name} has no known columns", "name it .csv, .tsv, .jsonl or .parquet")
-    return rows_of(found, source, bad or BadRecords())
+    return rows_of(found, source, bad or BadRecords(), named)
 
 
 def records_of(
@@ -213,12 +224,18 @@ def _looks_like(head: bytes) -> str:
     return "text"
 
 
-def rows_of(format_name: str, source: ByteSource, bad: BadRecords) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The numbered rows of a file of any format but text; faults of single lines go through `bad`."""
+def rows_of(
+    format_name: str, source: ByteSource, bad: BadRecords, named: Collection[str] = ()
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The numbered rows of a file of any format but text; faults of single lines go through `bad`.
+
+    Args:
+        named: the columns that the user names; of Parquet files, floating-point numbers are read in these, too.
+    """
     if format_name == "jsonl":
         return _json_rows(source, bad)
     if format_name == "parquet":
-        return parquet_rows(source)
+        return parquet_rows(source, named)
     rows = quoted_rows(source, csv_delimiter(source), bad) if format_name == "csv" else tabbed_rows(source, bad)
     return _delimited_rows(source, rows, bad)
 

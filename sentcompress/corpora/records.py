@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -162,6 +163,11 @@ LAYOUTS = (
     *(Layout((body,), document=True, titles=TITLES) for body in BODIES),
 )
 
+# The columns that hold the id of a document, in order of preference.
+IDS = ("_id", "id", "doc_id", "docid", "document_id")
+# Whole numbers up to this one are exact as floating-point numbers.
+_EXACT = 2**53
+
 # The columns that hold labels.
 LABELS = frozenset(layout.label for layout in LAYOUTS if layout.label)
 
@@ -242,6 +248,23 @@ def as_text(value: object, what: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise BadRecordError(f"{what} {_fault_of(value)}")
+
+
+def id_text(value: object, what: str) -> str:
+    """An id as text; empty for null and NaN.
+
+    A floating-point number is read as the integer that it stands for: pandas stores integers so if some are missing.
+
+    Raises:
+        BadRecordError: if it stands for none, or `as_text` raises it.
+    """
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        if not value.is_integer() or abs(value) > _EXACT:
+            raise BadRecordError(f"{what} is {value}; an id is text or a whole number up to 2**53")
+        value = int(value)
+    return as_text(value, what).strip()
 
 
 def kind_of(value: object) -> str:

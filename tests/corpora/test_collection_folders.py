@@ -154,12 +154,18 @@ def test_empty_texts_are_counted(tmp_path: Path) -> None:
         ({"corpus.jsonl": '{"text": "no id"}\n'}, "line 1: no _id and text"),
         ({"corpus.jsonl": '{"_id": "d1", "text": "half \\ud800"}\n'}, "line 1: contains a lone surrogate"),
         ({"corpus.jsonl": '{"_id": "", "text": "no id"}\n'}, "line 1: no id"),
+        ({"corpus.jsonl": '{"_id": 1.5, "text": "half"}\n'}, "line 1: the id is 1.5; an id is text or a whole number"),
     ],
 )
 def test_broken_files_are_errors(tmp_path: Path, change: dict[str, str], message: str) -> None:
     folder = write(tmp_path, {**BEIR, "qrels.tsv": QRELS, **change})
     with pytest.raises(InputError, match=message):
         collection_data_set(folder, None).read()
+
+
+def test_ids_can_be_floating_point_numbers(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": 7.0, "text": "one"}\n', encoding="utf-8")
+    assert list(collection_folders.rows_of(tmp_path / "corpus.jsonl")) == [("7", "one")]
 
 
 def test_a_tab_separated_line_without_a_tab(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def lines_of(path: Path, *rows: object) -> Path:
         ({"id": 7, "headline": " Up ", "body": "Text."}, ("7", "Up", "Up Text.")),
         ({"title": None, "content": "Text."}, ("{file}:1", "", "Text.")),
         ({"doc_id": True, "abstract": "Text."}, ("{file}:1", "", "Text.")),
+        ({"doc_id": 7.0, "abstract": "Text."}, ("7", "", "Text.")),
+        ({"doc_id": float("nan"), "abstract": "Text."}, ("{file}:1", "", "Text.")),
     ],
 )
 def test_the_columns_of_a_document(tmp_path: Path, row: object, expected: tuple[str, str, str]) -> None:

@@ -135,6 +135,22 @@ def test_a_named_column_of_ids_is_there_and_not_empty(tmp_path: Path) -> None:
         texts_of_folder(tmp_path, find_document_files(tmp_path), URL)
 
 
+@pytest.mark.parametrize("options", [ReadOptions(), ReadOptions(id_column="uid")])
+def test_ids_can_be_floating_point_numbers(tmp_path: Path, options: ReadOptions) -> None:
+    """pandas makes them of integers if some are missing."""
+    path, column = tmp_path / "a.parquet", options.id_column or "doc_id"
+    for cut, expected in ((None, ["7", "8"]), (passages_of, ["7#0", "8#0"])):
+        for kind in (pa.float32(), pa.float64()):
+            pq.write_table(pa.table({column: pa.array([7.0, 8.0], kind), "text": ["One.", "Two."]}), path)
+            texts = identified_texts(as_source(path), options, cut)
+            assert [one for one, _ in texts.read()] == expected
+            assert texts.named
+        for wrong in (0.5, float("inf"), 2.0**54):
+            pq.write_table(pa.table({column: [1.0, wrong], "text": ["One.", "Two."]}), path)
+            with pytest.raises(InputError, match=f"line 2: '{column}' is .*; an id is text or a whole number"):
+                list(identified_texts(as_source(path), options, cut).read())
+
+
 def test_a_collection_is_read_completely(tmp_path: Path) -> None:
     written(tmp_path / "corpus.jsonl", {"_id": "1", "text": "x"})
     with pytest.raises(InputError, match="read completely"):
