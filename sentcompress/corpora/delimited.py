@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -20,6 +21,9 @@ _SHOWN = 60
 # All sensible scores and grades are within these bounds; squares of other numbers overflow or underflow.
 _LARGEST_NUMBER = 1e9
 _SMALLEST_NUMBER = 1e-9
+# What Excel reads as the name of the separator, if it is the first line of a csv file. Some programs quote it. Split at
+# this separator, it is `sep=` and an empty field.
+SEPARATOR = re.compile(r'"?sep=([,;|:\t]?)"?', re.IGNORECASE)
 USABLE = "a number from -1e9 to 1e9"
 
 
@@ -73,6 +77,13 @@ def quoted_rows(
             length = 0
         if row:
             yield last, row
+
+
+def without_separator_line(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a csv file without a first one that only names the separator, such as Excel's `sep=;`."""
+    for place, (number, row) in enumerate(rows):
+        if place or any(row[1:]) or not SEPARATOR.fullmatch(row[0]):
+            yield number, row
 
 
 def headed_rows(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import as_source, format_extension
 from sentcompress.corpora.collections import Collection, CorpusChoice, DataSet, in_memory
-from sentcompress.corpora.delimited import find_columns, quoted_rows
+from sentcompress.corpora.delimited import find_columns, quoted_rows, without_separator_line
 from sentcompress.corpora.readers import csv_delimiter
 from sentcompress.corpora.text_files import HeldText, open_lines
 from sentcompress.errors import InputError, path_hint
@@ -155,12 +155,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of the line on which each ends. Blank lines are skipped."""
     delimiter = delimiter_of(path)
     if delimiter == "\t" and any(PLAIN_QUOTE.search(line) for _, line in open_lines(path)):
-        return ((number, line.split(delimiter)) for number, line in open_lines(path) if line.strip())
-    return quoted_rows(path, delimiter)
+        lines = ((number, line.split(delimiter)) for number, line in open_lines(path) if line.strip())
+        return without_separator_line(lines)
+    return without_separator_line(quoted_rows(path, delimiter))
 
 
 def delimiter_of(path: Path) -> str:
-    """The delimiter by the file's extension, that of a csv file by its header.
+    """The delimiter by the file's extension, that of a csv file by its first line.
 
     Raises:
         InputError: for an unknown extension, or a csv file that cannot be read.

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
-from sentcompress.corpora.delimited import listed, quoted_rows, refuse_repeated, tabbed_rows
+from sentcompress.corpora.delimited import (
+    SEPARATOR,
+    listed,
+    quoted_rows,
+    refuse_repeated,
+    tabbed_rows,
+    without_separator_line,
+)
 from sentcompress.corpora.markup import HTML
 from sentcompress.corpora.parquet_rows import parquet_rows
 from sentcompress.corpora.records import LAYOUTS, BadRecordError, Record, Relation, kind_of, record_maker
@@ -236,16 +243,20 @@ def rows_of(
         return _json_rows(source, bad)
     if format_name == "parquet":
         return parquet_rows(source, named)
-    rows = quoted_rows(source, csv_delimiter(source), bad) if format_name == "csv" else tabbed_rows(source, bad)
-    return _delimited_rows(source, rows, bad)
+    if format_name == "csv":
+        return _delimited_rows(source, without_separator_line(quoted_rows(source, csv_delimiter(source), bad)), bad)
+    return _delimited_rows(source, tabbed_rows(source, bad), bad)
 
 
 def csv_delimiter(source: ByteSource) -> str:
-    """What separates the header of a csv file, by its first line.
+    """What separates the columns of a csv file, by its first line: what that line names, or else separates its header.
 
     A comma, if there is one outside quotes; else a semicolon, as where spreadsheets write decimal commas, or a tab.
     """
-    header = _QUOTED.sub("", _first_line(_head(source)))
+    first = _first_line(_head(source))
+    if (named := SEPARATOR.fullmatch(first)) and named[1]:
+        return named[1]
+    header = _QUOTED.sub("", first)
     return next((one for one in ",;\t" if one in header), ",")
 
 

@@ -48,12 +48,15 @@ def test_compressed_csv_without_ids(tmp_path: Path, compress) -> None:  # type: 
 
 
 @pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize(("extension", "delimiter"), [("csv", ";"), ("csv", "\t"), ("csv", ","), ("tsv", "\t")])
-def test_the_header_of_a_csv_says_what_separates_it(
-    tmp_path: Path, extension: str, delimiter: str, packed: str
+@pytest.mark.parametrize(
+    ("extension", "delimiter", "first"),
+    [("csv", ";", ""), ("csv", "\t", ""), ("csv", ",", ""), ("tsv", "\t", ""), ("csv", "|", "sep=|\n")],
+)
+def test_the_first_line_of_a_csv_says_what_separates_it(
+    tmp_path: Path, extension: str, delimiter: str, first: str, packed: str
 ) -> None:
     rows = [("id", "question1", "question2", "is_duplicate"), ("1", '"a, b; c"', "d", "1"), ("2", "e", '"f, g"', "0")]
-    content = "".join(delimiter.join(row) + "\n" for row in rows).encode()
+    content = (first + "".join(delimiter.join(row) + "\n" for row in rows)).encode()
     path = tmp_path / f"q.{extension}{packed}"
     path.write_bytes(gzip.compress(content) if packed else content)
     assert read_pairs(path).rows == (Pair("a, b; c", "d", True), Pair("e", "f, g", False))

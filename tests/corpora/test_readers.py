@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
 
-from sentcompress.corpora.readers import ReadOptions, find_format, read_records
+from sentcompress.corpora.readers import ReadOptions, find_format, read_records, read_table
 from sentcompress.corpora.records import BadRecordError, Record, Relation, parse_label
 from sentcompress.corpora.text_files import BadRecords, as_source
 from sentcompress.errors import InputError
@@ -55,6 +55,15 @@ def test_a_csv_separated_by_tabs(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('premise\thypothesis\tlabel\np, and; more\t"h\tmore"\t0\n', encoding="utf-8")
     assert list(read_records(path)) == [Record(("p, and; more", "h\tmore"), Relation.ENTAILMENT)]
+
+
+@pytest.mark.parametrize("line", ["sep=;", "\ufeffSEP=;\r", '"sep=;"', "sep=\t", "sep=|", "sep=,"])
+def test_the_first_line_of_a_csv_can_name_the_separator(tmp_path: Path, line: str) -> None:
+    """Excel reads it; the header would be split at its comma otherwise."""
+    path, separator = tmp_path / "a.csv", line.strip('\r"')[-1]
+    rows = [["text", '"a, b"'], ['"x; y"', "1"], ["sep=", ""]]
+    path.write_text(f"{line}\n" + "".join(separator.join(row) + "\n" for row in rows), encoding="utf-8")
+    assert list(read_table(path)) == [(3, {"text": "x; y", "a, b": "1"}), (4, {"text": "sep=", "a, b": ""})]
 
 
 def test_a_comma_inside_quotes_does_not_separate_a_header(tmp_path: Path) -> None:
