@@ -5,6 +5,7 @@ Files, from bytes to records:
 - `text_files`: lines of text, bad lines, limits on text in memory.
 - `delimited`, `parquet_pages`, `parquet_rows`: rows of csv, tsv and Parquet files.
 - `records`, `readers`: the sentences of a row and their relation; files of every format.
+- `column_names`: known names of columns in another case.
 - `document`, `document_files`, `markup`: documents of files and folders; Markdown and reStructuredText as sections.
 - `documents_artifact`: the files of an artifact of kind `documents`, and its name.
 - `hub`, `inputs`: data sets on the hub; inputs by name, with digests.

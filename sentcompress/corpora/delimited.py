@@ -134,8 +134,9 @@ def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> lis
     if missing:
         plural = "s" if len(missing) > 1 else ""
         message = f"{name} has no column{plural} {', '.join(map(repr, missing))}"
-        near = get_close_matches(missing[0], [name for name in header if len(name) <= _SHOWN], n=1)
-        raise InputError(message, f"{f'did you mean {near[0]}? ' if near else ''}its columns: {listed(header)}")
+        spelt = {name.casefold(): name for name in header if len(name) <= _SHOWN}
+        near = get_close_matches(missing[0].casefold(), spelt, n=1)
+        raise InputError(message, f"{f'did you mean {spelt[near[0]]}? ' if near else ''}its columns: {listed(header)}")
     return [list(header).index(column) for column in wanted]
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sentcompress.corpora.column_names import with_known_names
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import documents_of_rows
 from sentcompress.corpora.readers import ReadOptions, records_of
-from sentcompress.corpora.records import Record
+from sentcompress.corpora.records import SPLIT, Record
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError, path_hint, reason_of
 from sentcompress.extras import check_installed, require
@@ -53,11 +54,10 @@ class HubInput:
         data = _load(self.name, self.config, self.digest, self.options.split)
         names = _label_names(data)
         try:
-            for number, row in enumerate(data, 1):
-                named = {column: _label(value, names.get(column)) for column, value in row.items()}
+            labelled = ({column: _label(value, names.get(column)) for column, value in row.items()} for row in data)
+            for number, row in with_known_names(enumerate(labelled, 1), self.options.named):
                 # A column `split` would be read as in AllNLI.tsv; here the split is already chosen.
-                named.pop("split", None)
-                yield number, named
+                yield number, {column: value for column, value in row.items() if column != SPLIT}
         except network_errors() as error:
             raise _unreachable(self.name, error) from None
 

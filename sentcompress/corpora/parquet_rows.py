@@ -56,7 +56,7 @@ def parquet_rows(source: ByteSource, named: Collection[str] = ()) -> Iterator[tu
                 thrift_string_size_limit=LARGEST_FOOTER,
                 thrift_container_size_limit=MOST_COLUMNS,
             )
-            reading = _Reading(source.name, file, size, table, {*LABELS, *IDS, *named})
+            reading = _Reading(source.name, file, size, table, named)
             for names, columns in reading.batches():
                 for values in zip(*columns, strict=True):
                     number += 1
@@ -75,9 +75,9 @@ def parquet_rows(source: ByteSource, named: Collection[str] = ()) -> Iterator[tu
 class _Reading:
     """An open file; counts the rows and bytes that were read from it."""
 
-    def __init__(self, name: str, file: BinaryIO, size: int, table: Any, known: Collection[str]) -> None:
+    def __init__(self, name: str, file: BinaryIO, size: int, table: Any, named: Collection[str]) -> None:
         self._name, self._file, self._size, self._table = name, file, size, table
-        self._columns = self._plain_columns(known)
+        self._columns = self._plain_columns(named)
         self._rows = self._bytes = 0
 
     def batches(self) -> Iterator[tuple[Sequence[str], list[list[object]]]]:
@@ -101,9 +101,11 @@ class _Reading:
                 self._check_rows(batch.num_rows)
                 yield batch.schema.names, [self._values(column) for column in batch.columns]
 
-    def _plain_columns(self, known: Collection[str]) -> list[str]:
+    def _plain_columns(self, named: Collection[str]) -> list[str]:
         """The columns that are read: text, integers, booleans and known numbers, not vectors or structures."""
         import pyarrow.types as types
+
+        known = {name.casefold() for name in (*LABELS, *IDS, *named)}
 
         def is_plain(kind: Any) -> bool:
             if types.is_dictionary(kind):
@@ -113,7 +115,7 @@ class _Reading:
 
         def is_known(field: Any) -> bool:
             # pandas stores integers as floating-point numbers if some are missing.
-            return field.name in known and bool(types.is_floating(field.type))
+            return field.name.casefold() in known and bool(types.is_floating(field.type))
 
         schema = self._table.schema_arrow
         plain = [field.name for field in schema if is_plain(field.type) or is_known(field)]

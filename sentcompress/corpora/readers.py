@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from sentcompress.corpora.byte_streams import ByteSource, Readable, as_source, open_bytes
+from sentcompress.corpora.column_names import with_known_names
 from sentcompress.corpora.delimited import (
     SEPARATOR,
     listed,
@@ -105,10 +106,7 @@ def read_table(
     bad: BadRecords | None = None,
     named: Collection[str] = (),
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The rows of a file with named columns, unchanged, with their numbers.
-
-    Args:
-        named: the columns that the user names; see `rows_of`.
+    """The rows of a file with named columns, with their numbers; the arguments are those of `rows_of`.
 
     Raises:
         InputError: if the file cannot be read or is plain text; faults of single lines go through `bad`.
@@ -225,8 +223,8 @@ def _looks_like(head: bytes) -> str:
             if line.startswith(('{"', "{ ")):
                 return "jsonl"
     for name, delimiter in (("tsv", "\t"), ("csv", ",")):
-        header = {field.strip('"') for field in line.split(delimiter)}
-        if any(set(layout.columns) <= header for layout in LAYOUTS if len(layout.columns) > 1):
+        header = {field.strip('"').casefold() for field in line.split(delimiter)}
+        if any({one.casefold() for one in layout.columns} <= header for layout in LAYOUTS if len(layout.columns) > 1):
             return name
     return "text"
 
@@ -234,11 +232,18 @@ def _looks_like(head: bytes) -> str:
 def rows_of(
     format_name: str, source: ByteSource, bad: BadRecords, named: Collection[str] = ()
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The numbered rows of a file of any format but text; faults of single lines go through `bad`.
+    """The numbered rows of a file of any format but text, with `with_known_names`.
 
     Args:
-        named: the columns that the user names; of Parquet files, floating-point numbers are read in these, too.
+        bad: what to do with lines that cannot be read.
+        named: the names of columns that are looked for, besides known ones.
     """
+    return with_known_names(_rows_as_written(format_name, source, bad, named), named)
+
+
+def _rows_as_written(
+    format_name: str, source: ByteSource, bad: BadRecords, named: Collection[str]
+) -> Iterator[tuple[int, Mapping[str, object]]]:
     if format_name == "jsonl":
         return _json_rows(source, bad)
     if format_name == "parquet":

@@ -132,8 +132,8 @@ class Layout:
         return _joined((self.title(row), self.body(row)))
 
 
-# The column with the domain of a row, unless another is named; most files have none.
-DOMAIN = "domain"
+# The column with the domain of a row, unless another is named, and that with its split; most files have neither.
+DOMAIN, SPLIT = "domain", "split"
 
 # The columns that hold the title of a document and its text, in order of preference.
 TITLES = ("title", "headline", "subject")
@@ -171,6 +171,9 @@ _EXACT = 2**53
 # The columns that hold labels.
 LABELS = frozenset(layout.label for layout in LAYOUTS if layout.label)
 
+# Every name of a column that has a meaning.
+KNOWN = tuple(dict.fromkeys((*(name for layout in LAYOUTS for name in layout.needed), *TITLES, *IDS, DOMAIN, SPLIT)))
+
 
 def parse_label(value: object, labels: Mapping[str, Relation] = NLI) -> Relation:
     """The relation that a label means; `-`, -1, NaN and an empty field stand for a pair without a gold label.
@@ -202,13 +205,13 @@ def find_layout(
     """
     find_columns(name, (*columns, *([domain] if domain else [])), there)
     if columns and joined:
-        titled = len(columns) > 1 and columns[0] in TITLES
+        titled = len(columns) > 1 and columns[0].casefold() in TITLES
         return Layout(tuple(columns[titled:]), document=True, titles=tuple(columns[:titled]))
     if columns:
         return Layout(tuple(columns))
     for layout in LAYOUTS:
         if set(layout.needed) <= set(there):
-            split = "split" if "split" in there else None
+            split = SPLIT if SPLIT in there else None
             return replace(layout, split=split)
     raise InputError(
         f"{name}: cannot tell which columns hold the text (columns: {listed(there)})",

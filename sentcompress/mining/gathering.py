@@ -176,7 +176,8 @@ def read_positives(path: Path, columns: Sequence[str], bad: BadRecords) -> Itera
     Raises:
         InputError: if the file cannot be read, or its columns are unknown (the hint lists them).
     """
-    rows = iter(read_table(path, bad=bad))
+    known = columns or [name for names in (*MARKED_COLUMNS, *KNOWN_COLUMNS) for name in names]
+    rows = iter(read_table(path, bad=bad, named=known))
     first = next(rows, None)
     if first is None:
         raise InputError(f"{path} has no rows", "give a file of queries and positives")

@@ -47,7 +47,7 @@ def read_log(paths: Sequence[Path], bad: BadRecords) -> Iterator[str]:
         if format_name == "text":
             found = open_lines(source, bad=bad)
         else:
-            found = _of_rows(path, rows_of(format_name, source, bad), bad)
+            found = _of_rows(path, rows_of(format_name, source, bad, COLUMNS), bad)
         for number, query in found:
             if text := " ".join(query.split()):
                 if is_encodable(text):

@@ -131,7 +131,7 @@ def test_documents_of_the_hub_and_of_standard_input(tmp_path: Path, monkeypatch:
     import huggingface_hub
 
     datasets = pytest.importorskip("datasets")
-    rows = [{"id": "a", "title": "T", "text": "Hub text."}, {"id": "b", "title": None, "text": "More."}]
+    rows = [{"id": "a", "Title": "T", "Text": "Hub text."}, {"id": "b", "Title": None, "Text": "More."}]
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows)
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="abc"))
     pipe = tmp_path / "stdin"

@@ -1,0 +1,97 @@
+"""Columns whose names differ from the known ones only by case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from beir import write_jsonl
+
+from sentcompress.corpora.byte_streams import as_source
+from sentcompress.corpora.column_names import with_known_names
+from sentcompress.corpora.document_files import read_documents
+from sentcompress.corpora.identified_texts import identified_texts
+from sentcompress.corpora.readers import ReadOptions, find_format, read_records
+from sentcompress.corpora.records import Record, Relation
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.errors import InputError
+from sentcompress.mining.gathering import read_positives
+from sentcompress.passages.querylog import read_log
+
+
+@pytest.mark.parametrize(
+    ("row", "named", "expected"),
+    [
+        ({"ID": 1, "Title": "t", "TEXT": "x"}, (), {"id": 1, "title": "t", "text": "x"}),
+        ({"text": "x", "Text": "y", "Url": "u"}, (), {"text": "x", "Text": "y", "Url": "u"}),
+        ({"TEXT": "x", "Text": "y"}, (), {"TEXT": "x", "Text": "y"}),
+        ({"quality": 1, "#1 string": "a"}, (), {"Quality": 1, "#1 String": "a"}),
+        ({"text": "x", "URL": "u"}, ("TEXT", "url"), {"TEXT": "x", "url": "u"}),
+    ],
+)
+def test_a_column_is_renamed_if_its_name_is_known_and_only_one_has_it(
+    row: dict[str, object], named: tuple[str, ...], expected: dict[str, object]
+) -> None:
+    assert list(with_known_names([(1, row)], named)) == [(1, expected)]
+
+
+def test_rows_of_different_keys() -> None:
+    rows = [{"Text": "a"}, {"text": "b", "Title": "t"}, {"Text": "c"}]
+    found = [row for _, row in with_known_names(enumerate(rows))]
+    assert found == [{"text": "a"}, {"text": "b", "title": "t"}, {"text": "c"}]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl", "a.parquet"])
+def test_labelled_pairs(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    row = {"Premise": "p", "Hypothesis": "h", "Label": "neutral"}
+    if name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    elif name == "a.jsonl":
+        write_jsonl(path, [row])
+    else:
+        lines = [list(row), row.values()]
+        path.write_text("".join((",".join(line) + "\n") for line in lines), encoding="utf-8")
+    assert find_format(as_source(path), None) == {"a.txt": "csv"}.get(name, path.suffix[1:])
+    assert list(read_records(path)) == [Record(("p", "h"), Relation.NEUTRAL)]
+
+
+def test_documents_with_their_ids(tmp_path: Path) -> None:
+    """A title and an id in another case were left out without a message."""
+    path = write_jsonl(tmp_path / "a.jsonl", [{"ID": "7", "Title": "A title", "text": "A text."}])
+    (document,) = read_documents(path, ReadOptions(joined=True), BadRecords())
+    assert (document.id, document.title, document.text) == ("7", "A title", "A title A text.")
+    assert list(identified_texts(as_source(path)).read()) == [("7", "A title A text.")]
+    pq.write_table(pa.table({"ID": [7.0], "Text": ["A text."]}), tmp_path / "a.parquet")
+    assert list(identified_texts(as_source(tmp_path / "a.parquet")).read()) == [("7", "A text.")]
+
+
+def test_columns_that_the_user_names(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"Url": "u", "Headline": "Up", "Story": "A story."}])
+    options = ReadOptions(columns=("headline", "STORY"), id_column="URL")
+    assert list(identified_texts(as_source(path), options).read()) == [("u", "Up A story.")]
+    (document,) = read_documents(path, options, BadRecords())
+    assert (document.id, document.title) == ("u", "Up")
+    assert [record.texts for record in read_records(path, ReadOptions(columns=("story",)))] == [("A story.",)]
+
+
+def test_a_name_that_two_columns_have_in_other_cases_is_an_error(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"STORY": "One.", "Story": "Two."}])
+    with pytest.raises(InputError, match="no column 'story'") as caught:
+        list(read_records(path, ReadOptions(columns=("story",))))
+    assert str(caught.value.hint).startswith("did you mean Story? its columns: STORY, Story")
+
+
+def test_queries_and_positives(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Search,Clicks\nold maps,3\n", encoding="utf-8")
+    assert list(read_log([path], BadRecords())) == ["old maps"]
+    row = {"Question": "where?", "Answer": "here"}
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for columns in ((), ("question", "answer")):
+        (pair,) = read_positives(path, columns, BadRecords())
+        assert (pair.first, pair.second, pair.match) == ("where?", "here", True)
