@@ -114,7 +114,9 @@ class TextSettings:
         used = "with its default prompt" if self.prompt else "without a prompt"
         return (
             f"{label} has named prompts that are not used ({', '.join([*names[:MOST_PROMPTS], *more])}): every text is "
-            f"encoded {used}, so the vectors and scores of other tools can differ"
+            f"encoded {used}, as by encode of sentence-transformers; its encode_query, encode_document and prompt_name "
+            "give other vectors and scores. To put one of the prompts before every text, copy the model and name this "
+            f"prompt as default_prompt_name in {PROMPTS_FILE}"
         )
 
     def prompts_document(self, *, similarity: str) -> dict[str, Any]:

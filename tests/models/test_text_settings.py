@@ -197,3 +197,4 @@ def test_named_prompts_are_told_to_be_unused(prompt: str, prompts: dict[str, str
     found = TextSettings(8, prompt=prompt, prompts=prompts).told_unused_prompts("m")
     assert told in found
     assert bool(told) == bool(found)
+    assert found.endswith("name this prompt as default_prompt_name in config_sentence_transformers.json") == bool(told)
