@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.families import FAMILIES, key_biases, readable_positions, table_projection
+from sentcompress.models.families import ENCODERS, FAMILIES, key_biases, readable_positions, table_projection
 from sentcompress.models.text_settings import TransformersTokenizer
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
@@ -99,10 +99,14 @@ class TransformerEncoder(Encoder):
 
     def token_embeddings(self, input_ids: Tensor) -> Tensor:
         transformer: Any = self.transformer
-        if not hasattr(transformer, "embeddings"):
+        if self.architecture in ENCODERS:
             # T5's positions are relative: its first states are the rows of the token table.
             return torch.as_tensor(transformer.get_input_embeddings()(input_ids))
-        found: Tensor = transformer.embeddings(input_ids=input_ids)
+        embeddings = getattr(transformer, "embeddings", None)
+        if embeddings is None or isinstance(embeddings, nn.Embedding):
+            # XLM and GPT-2 add positions to the rows of the table outside of any module.
+            return super().token_embeddings(input_ids)
+        found: Tensor = embeddings(input_ids=input_ids)
         project = table_projection(transformer)
         return found if project is None else torch.as_tensor(project(found))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ from transformers import (
     DistilBertModel,
     ElectraConfig,
     ElectraModel,
+    GPT2Config,
+    GPT2Model,
     MPNetConfig,
     MPNetModel,
     RobertaConfig,
     RobertaModel,
     T5Config,
     T5EncoderModel,
+    XLMConfig,
+    XLMModel,
     XLMRobertaModel,
 )
 
@@ -99,6 +104,22 @@ def test_so_many_tokens_can_be_read_and_no_more(kind: str) -> None:
         assert model(input_ids=ids[:, :count]).last_hidden_state.isfinite().all()
         with pytest.raises((IndexError, RuntimeError, ValueError)):
             model(input_ids=ids)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *MODELS.values(),
+        lambda: XLMModel(XLMConfig(vocab_size=30, emb_dim=8, n_layers=1, n_heads=2, **PLACES)),
+        lambda: GPT2Model(GPT2Config(vocab_size=30, n_embd=8, n_layer=1, n_head=2, n_positions=ROWS)),
+    ],
+)
+def test_token_embeddings_are_the_first_states(make: Callable[[], Any]) -> None:
+    encoder = TransformerEncoder(make().eval(), None, text=TextSettings(max_length=ROWS))
+    ids = torch.randint(4, 30, (2, 5))
+    with torch.inference_mode():
+        first = encoder.hidden_states(ids, torch.ones_like(ids), every_layer=True)[0]
+        torch.testing.assert_close(encoder.token_embeddings(ids), first)
 
 
 def test_a_model_without_a_table_is_read_by_its_configuration() -> None:
