@@ -26,7 +26,11 @@ def set_dropout(model: nn.Module, rate: float | None) -> None:
     """Set the rate of all dropout, in layers and in attention; None keeps the rates of the checkpoint."""
     if rate is None:
         return
-    for module in model.modules():
+    for module in list(model.modules()):
+        for name, inner in list(module.named_children()):
+            # ModernBERT's attention has no dropout module after its output if the checkpoint's rate is 0.
+            if name == "out_drop" and isinstance(inner, nn.Identity):
+                setattr(module, name, nn.Dropout(rate))
         if isinstance(module, nn.Dropout):
             module.p = rate
         # The attention of some architectures, such as T5 and ModernBERT, has its rate as a number.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from tiny_models import load_model, make_t5
+from transformers import ModernBertConfig, ModernBertModel
 
 from sentcompress.commands.training import TrainingOptions
 from sentcompress.methods.ckd import CKD
@@ -38,3 +39,14 @@ def test_dropout_is_set_in_attention_too(tmp_path: Path) -> None:
                 module.p = 0.0
         first, again = (encoder.embed(ids, torch.ones_like(ids)) for _ in range(2))
         assert torch.equal(first, again) == same
+
+
+def test_dropout_is_set_where_a_rate_of_0_left_no_module_for_it() -> None:
+    sizes = {"vocab_size": 30, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2}
+    config = ModernBertConfig(**sizes, num_attention_heads=2, attention_dropout=0.0, pad_token_id=0)
+    model = ModernBertModel(config)
+    for rate in (0.5, 0.0):
+        set_dropout(model, rate)
+        assert [layer.attn.out_drop.p for layer in model.layers] == [rate, rate]
+    set_dropout(model, None)
+    assert [layer.attn.out_drop.p for layer in model.layers] == [0.0, 0.0]
