@@ -30,9 +30,9 @@ from sentcompress.store import MODEL_FILES, Artifact, Build, Request, WorkDirect
 from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import SentenceData
 from sentcompress.training.further import further
+from sentcompress.training.given_dev import GivenDev, find_dev
 from sentcompress.training.inputs import Inputs, find_inputs
 from sentcompress.training.job import CHECKPOINTS, Preparation, TrainingJob, make_method, train, training_request
-from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import supply
 
 # Sentences whose tokens are counted to choose a smaller vocabulary.

@@ -23,8 +23,8 @@ from sentcompress.models.principal_axes import check_dimension, principal_axes
 from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import METHOD_OF, Artifact, Build, Request, WorkDirectory, ancestors, weight_format_of
+from sentcompress.training.given_dev import GivenDev, find_dev
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
-from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import KeptSentences, TripletData
 from sentcompress.training.views import TripletViews

@@ -23,8 +23,8 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.ranks.alone import Ranks
 from sentcompress.store import Artifact, Build, Request, WorkDirectory, name_part
 from sentcompress.training.data import STATE
+from sentcompress.training.given_dev import GivenDev, find_dev
 from sentcompress.training.job import Preparation, TrainingJob, make_method, train, training_request
-from sentcompress.training.retrieval_dev import GivenDev, find_dev
 from sentcompress.training.teacher_views import check_layer
 from sentcompress.training.triplets import TripletData
 from sentcompress.training.views import TripletViews

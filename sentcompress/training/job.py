@@ -32,9 +32,9 @@ from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.data import STATE, TrainingData, tokenised
 from sentcompress.training.deploy import CHECKED, Deployed, deploy
 from sentcompress.training.dev import ELSEWHERE, Dev
+from sentcompress.training.given_dev import GivenDev
 from sentcompress.training.loop import Training
 from sentcompress.training.residence import Residence
-from sentcompress.training.retrieval_dev import GivenDev
 from sentcompress.training.run_state import Progress
 from sentcompress.training.settings import Settings
 from sentcompress.training.token_cache import TextFiles

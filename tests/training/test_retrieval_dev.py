@@ -17,7 +17,8 @@ from sentcompress.corpora.dev_collection import RetrievalSample
 from sentcompress.errors import InputError
 from sentcompress.stages import distill
 from sentcompress.training.dev import LOWEST, score_of
-from sentcompress.training.retrieval_dev import GivenDev, retrieval_dev
+from sentcompress.training.given_dev import GivenDev
+from sentcompress.training.retrieval_dev import retrieval_dev
 
 CPU = torch.device("cpu")
 
