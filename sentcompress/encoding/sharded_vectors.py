@@ -110,11 +110,26 @@ def divided(table: SentenceTable, files: Sequence[int], share: Shard) -> tuple[l
     even = len(files) // share.count * share.count
     spans = [Span(file, 0, table.file_rows[file], whole=True) for file in (files[place] for place in share.of(even))]
     cut = list(files[even:])
-    pieces: list[Span] = []
-    for file in cut:
-        ends = np.cumsum([0, *([len(window) for window in windows([table.texts(file)])] or [0])]).tolist()
-        pieces += [Span(file, start, stop, folder=PARTS) for start, stop in pairwise(ends)]
+    pieces = [piece for file in cut for piece in parts_of(table, Span(file, 0, table.file_rows[file]))]
     return spans + [pieces[place] for place in share.of(len(pieces))], cut
+
+
+def parts_of(table: SentenceTable, span: Span) -> list[Span]:
+    """The windows in which the engine encodes a span, each with a file of its own until the span is complete."""
+    texts = table.texts(span.file)[span.start : span.stop]
+    ends = np.cumsum([span.start, *(len(window) for window in windows([texts]))]).tolist()
+    return [Span(span.file, start, stop, folder=PARTS) for start, stop in pairwise(ends)]
+
+
+def join_parts(span: Span, parts: Sequence[Span], build: Build, *, layers: bool) -> None:
+    """Write the vectors of a span whose parts are there, and remove the parts."""
+    patterns = [*([LAYERS_PATTERN] if layers else []), VECTORS_PATTERN]
+    for pattern in patterns:
+        if not build.has(span.name(pattern)):
+            _join(iter([build.path / part.name(pattern) for part in parts]), span.rows, build, span.name(pattern))
+    for part in parts:
+        for pattern in patterns:
+            build.remove(part.name(pattern))
 
 
 def join_file(file: int, rows: int, build: Build, *, layers: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,9 @@ from sentcompress.encoding.sharded_vectors import (
     Span,
     divided,
     join_file,
+    join_parts,
     measured_windows,
+    parts_of,
     spans_of,
     spans_of_shard,
     work_of,
@@ -257,29 +259,48 @@ class _Embedding:
                     task.advance(span.rows)
                     continue
                 started = time.perf_counter()
-                self._embed_span(span, reader, (self._encoder.dimension, engine.dimension), build, task)
-                encoded, seconds = encoded + span.rows, seconds + time.perf_counter() - started
+                encoded += self._embed_span(span, reader, self._encoder.dimension, build, task)
+                seconds += time.perf_counter() - started
         return encoded, seconds
 
     def _embed_span(
-        self, span: Span, reader: EncodeEngine | SecondReading, widths: tuple[int, int], build: Build, task: Task
-    ) -> None:
-        """Write the vectors of a span.
+        self, span: Span, reader: EncodeEngine | SecondReading, dimension: int, build: Build, task: Task
+    ) -> int:
+        """Write the vectors of a span, window by window: an interrupted run resumes after the last one.
 
         Args:
-            widths: width of a vector, and of a row of the reader, which may also have states of layers.
+            dimension: width of a vector; a row of the reader may also have states of layers.
+
+        Returns:
+            How many sentences were encoded.
         """
-        (dimension, row), store = widths, self._params.store
-        beside = row - dimension
-        with ExitStack() as stack:
-            # The vectors' file is finished last: where it is, the layers' file is too.
-            append = stack.enter_context(_file(build, span.name(VECTORS_PATTERN), span.rows, dimension, store))
-            layers = span.name(LAYERS_PATTERN)
-            append_layers = stack.enter_context(_file(build, layers, span.rows, beside, store)) if beside else None
-            # Nothing but the span's own sentences goes in, so that its bytes do not depend on where a run began.
-            for vectors in reader.stream([self._table.texts(span.file)[span.start : span.stop]], task):
-                append(vectors[:, :dimension])
-                if append_layers:
+        windows = parts_of(self._table, span)
+        parts = windows if len(windows) > 1 else [span]
+        missing = [part for part in parts if not build.has(part.name(VECTORS_PATTERN))]
+        left = sum(part.rows for part in missing)
+        task.advance(span.rows - left)
+        texts = self._table.texts(span.file)
+        # Nothing but the span's own sentences goes in, so that its bytes do not depend on where a run began.
+        read = reader.stream([texts[part.start : part.stop] for part in missing], task)
+        for part, vectors in zip(missing, read, strict=True):
+            self._write(part, vectors, dimension, build)
+        if parts is windows:
+            join_parts(span, parts, build, layers=bool(self._params.layers))
+        return left
+
+    def _write(self, span: Span, vectors: npt.NDArray[np.float32], dimension: int, build: Build) -> None:
+        """Write the vectors of one window, of this dimension, and the states of layers beside them, if there are any.
+
+        Args:
+            vectors: [n, D]
+        """
+        rows, row = vectors.shape
+        # The vectors' file is finished last: where it is, the layers' file is too.
+        with _file(build, span.name(VECTORS_PATTERN), rows, dimension, self._params.store) as append:
+            append(vectors[:, :dimension])
+            if row > dimension:
+                layers = span.name(LAYERS_PATTERN)
+                with _file(build, layers, rows, row - dimension, self._params.store) as append_layers:
                     append_layers(vectors[:, dimension:])
 
 

@@ -235,6 +235,32 @@ def test_a_resumed_run_keeps_the_plan_it_began_with(
     assert artifact.digest == asked.digest
 
 
+@pytest.mark.parametrize("options", [{}, {"layers": (1,)}, {"content_words": 0.5}])
+def test_an_interrupted_run_resumes_within_a_file(
+    tmp_path: Path, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """A file of 100,000 sentences can take a large teacher hours."""
+    monkeypatch.setattr(batches, "WINDOW_SENTENCES", 40)
+    work = WorkDirectory(tmp_path / "work")
+    make_table(work, sentences[:180], 100)
+    asked = Params(teacher=str(tiny_model), dtype="float32", **options)
+    whole = stage.run(replace(asked, name="whole"), work)
+    passes = 2 if "content_words" in options else 1
+    with interrupted(EncodeEngine, "_encode_window", call=2 * passes + 1):
+        stage.run(asked, work)
+    encoded, encode = count(), EncodeEngine._encode_window
+
+    def counted(*given: Any) -> Any:
+        next(encoded)
+        return encode(*given)
+
+    monkeypatch.setattr(EncodeEngine, "_encode_window", counted)
+    resumed = stage.run(asked, work)
+    assert resumed.digest == whole.digest
+    assert next(encoded) == 3 * passes, "the last window of the first file, and two of the second"
+    assert sorted(path.name for path in resumed.path.iterdir()) == sorted(path.name for path in whole.path.iterdir())
+
+
 def run_to_the_end(folder: str, teacher: str, most: int | None = None) -> None:
     """What the killed processes run; with `most` files, they wait to be killed, so that none makes all that is left."""
     import torch
@@ -243,10 +269,10 @@ def run_to_the_end(folder: str, teacher: str, most: int | None = None) -> None:
     torch.set_num_threads(1)
     embed, calls = stage._Embedding._embed_span, count()
 
-    def waiting(*given: Any) -> None:
+    def waiting(*given: Any) -> int:
         while next(calls) == most:
             time.sleep(1000)
-        embed(*given)
+        return embed(*given)
 
     stage._Embedding._embed_span = waiting  # type: ignore[method-assign]
     stage.run(Params(teacher=teacher, dtype="float32"), WorkDirectory(folder))
