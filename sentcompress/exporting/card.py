@@ -19,6 +19,7 @@ from sentcompress.exporting.verification_tables import cosines_of, router_rows, 
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import is_of_work
 from sentcompress.models.shape import STATIC_STUDENT, told_sizes
+from sentcompress.models.text_settings import MOST_TOKENS
 from sentcompress.models.weight_formats import INT4
 from sentcompress.plain_text import Code, markdown, markdown_command, markdown_table, printable, shell_line
 from sentcompress.quantities import counted
@@ -129,7 +130,7 @@ class Card:
             ("pooling", " + ".join(self.encoder.pooling) + weighted),
             ("dense layers", ", ".join(_dense(self.encoder)) or "none"),
             ("normalised", "yes" if self.encoder.normalize else "only in the ONNX graphs"),
-            ("maximum length", f"{self.encoder.text.max_length} tokens"),
+            ("maximum length", _tokens(self.encoder.text.max_length)),
             *_prompts(self.encoder),
             ("similarity", "cosine"),
         ]
@@ -283,6 +284,10 @@ def _prompts(encoder: Encoder) -> Iterator[tuple[str, Code]]:
         yield "prompt of every text", Code(json.dumps(text.prompt, ensure_ascii=False))
     for name, prompt in text.unused_prompts.items():
         yield f"prompt {name}", Code(json.dumps(prompt, ensure_ascii=False))
+
+
+def _tokens(limit: int) -> str:
+    return "no limit" if limit == MOST_TOKENS else f"{limit} tokens"
 
 
 def _dense(encoder: Encoder) -> Iterator[str]:

@@ -18,6 +18,7 @@ from sentcompress.evaluation.score import Interval, Recorder
 from sentcompress.exporting.card import Card
 from sentcompress.exporting.card_usage import OF_BATCH, PROMPTED, UNPROMPTED
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.text_settings import MOST_TOKENS
 from sentcompress.store import METHOD_OF, Artifact, Request, WorkDirectory, measurements
 
 COSINES = {"texts": 3, "min_cosine": 1.0, "mean_cosine": 1.0}
@@ -130,6 +131,11 @@ def test_prompts_are_on_the_card_with_how_to_use_them(encoder: Encoder) -> None:
     assert PROMPTED in card
     encoder.text = replace(encoder.text, pools_prompt=False)
     assert UNPROMPTED in card_of_graphs(encoder)
+
+
+def test_a_model_without_a_maximum_length(encoder: Encoder) -> None:
+    encoder.text = replace(encoder.text, max_length=MOST_TOKENS)
+    assert "| maximum length | no limit |" in card_of_graphs(encoder)
 
 
 @pytest.mark.parametrize(
