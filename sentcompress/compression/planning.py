@@ -20,7 +20,7 @@ from sentcompress.compression.shapes import Candidate, fitting, own_shape, small
 from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.errors import InputError, SentcompressError, UsageError
-from sentcompress.exporting.onnx import convert
+from sentcompress.exporting.onnx import convert, require_tokenizer
 from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
@@ -67,8 +67,8 @@ def make_plan(
     most = read_bytes(params.max_bytes)
     candidates = candidates_within(params, found, teacher, most)
     # Students are cut only from these architectures, whose graphs are known.
-    if candidates[0].untrained and config.get("model_type") not in FAMILIES:
-        _check_convertible(encoder, reporter)
+    known = not candidates[0].untrained or config.get("model_type") in FAMILIES
+    _check_convertible(encoder, reporter, known=known)
     documents = _documents(params)
     artifact = split(documents.split_stage(name, params.seed))
     load = measured_workload(artifact, encoder, reporter, started)
@@ -134,12 +134,15 @@ def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> Trans
     return size
 
 
-def _check_convertible(encoder: Encoder, reporter: Reporter) -> None:
-    with reporter.phase("checking that the teacher can be converted to ONNX"):
-        try:
-            convert(encoder)
-        except SentcompressError as error:
-            raise InputError(error.message, "choose another `teacher`: compress exports an ONNX graph") from None
+def _check_convertible(encoder: Encoder, reporter: Reporter, *, known: bool) -> None:
+    """Raise InputError if the model cannot be exported as a graph; `known`: its architecture can."""
+    try:
+        require_tokenizer(encoder)
+        if not known:
+            with reporter.phase("checking that the teacher can be converted to ONNX"):
+                convert(encoder)
+    except SentcompressError as error:
+        raise InputError(error.message, "choose another `teacher`: compress exports an ONNX graph") from None
 
 
 def _documents(params: Params) -> Documents:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sentcompress.exporting.dynamic_quantisation import quantise
 from sentcompress.exporting.formats import Format
 from sentcompress.exporting.graph_reader import GraphReader
-from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, write_graph
+from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE, require_packages, require_tokenizer, write_graph
 from sentcompress.exporting.static_quantisation import fix_ranges
 from sentcompress.exporting.verification import BUILT_IN_SAMPLE, BoundedReader, Vectors, check_inexact
 from sentcompress.models.weight_formats import INT8, with_weights
@@ -32,6 +32,7 @@ class OnnxGraph(Format):
         require_packages()
 
     def write(self, encoder: Encoder, folder: Path) -> None:
+        require_tokenizer(encoder)
         write_graph(encoder, folder / self.file)
 
     def open(self, encoder: Encoder, folder: Path, *, trust_remote_code: bool) -> GraphReader:

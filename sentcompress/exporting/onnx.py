@@ -65,6 +65,15 @@ def require_packages() -> None:
     check_installed(*PACKAGES, otherwise="export with `formats` folder")
 
 
+def require_tokenizer(encoder: Encoder) -> None:
+    """Raise SentcompressError if the tokenizer is a Python class without a tokenizer.json, as of PhoBERT and XLM."""
+    if not encoder.tokenizer.is_fast:
+        raise SentcompressError(
+            f"the tokenizer of the {encoder.architecture} model has no tokenizer.json, which ONNX graphs are used with",
+            "export with `formats` folder",
+        )
+
+
 def write_graph(encoder: Encoder, path: Path) -> None:
     """Write the fused graph in float32, with embedded weights and dynamic batch size and length.
 

@@ -18,6 +18,7 @@ from sentcompress.cli.failures import explain
 from sentcompress.errors import InputError, SentcompressError
 from sentcompress.exporting import onnx as module
 from sentcompress.exporting.dynamic_quantisation import quantise
+from sentcompress.exporting.graph_formats import OnnxGraph
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.exporting.onnx import OUTPUT, require_packages, write_graph
 from sentcompress.extras import installing
@@ -299,6 +300,15 @@ def test_more_weights_than_a_file_can_hold_are_refused(tmp_path: Path, monkeypat
         write_graph(make_encoder("bert"), tmp_path / "graph.onnx")
     assert "`formats` folder" in str(caught.value.hint)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tokenizer_that_only_python_has_is_refused(tmp_path: Path) -> None:
+    """That of PhoBERT, for example: nothing but transformers could read texts for the graph."""
+    encoder = make_encoder("roberta")
+    encoder.tokenizer = type("Slow", (FakeTokenizer,), {"is_fast": False})(1)
+    with pytest.raises(SentcompressError, match="the tokenizer of the roberta model has no tokenizer") as caught:
+        OnnxGraph().write(encoder, tmp_path)
+    assert caught.value.hint == "export with `formats` folder"
 
 
 def test_a_model_that_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,20 @@ def test_a_teacher_that_cannot_become_a_graph_is_told_before_the_documents_are_r
     assert not work.names("documents")
 
 
+def test_a_teacher_whose_tokenizer_no_graph_can_use_is_told_before_the_documents_are_read(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise SentcompressError("the tokenizer has no tokenizer.json", "export with `formats` folder")
+
+    work, params = WorkDirectory(tmp_path / "work"), asked(documents, make_tiny_model(tmp_path / "teacher"))
+    monkeypatch.setattr(planning, "require_tokenizer", refuse)
+    with pytest.raises(InputError, match="the tokenizer has no") as refused:
+        run(params, work, Reporter())
+    assert refused.value.hint == "choose another `teacher`: compress exports an ONNX graph"
+    assert not work.names("documents")
+
+
 def test_a_misspelt_column_is_named_before_the_plan_that_is_there(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"), column=("text",))
