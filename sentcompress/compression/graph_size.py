@@ -6,7 +6,9 @@ bytes. In int8, the estimate differs from the graphs of all-MiniLM-L6-v2 and the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from sentcompress.models.model_files import whole_number
@@ -32,6 +34,7 @@ class TransformerSize:
         can_cut: whether layers and neurons can be removed.
         can_factorise: whether its token table can be made narrower.
         can_trim: whether tokens can be removed from its vocabulary.
+        counted: bytes of the int8 graph of the whole model if they were counted, see `counted_bytes`; otherwise 0.
     """
 
     layers: int
@@ -45,10 +48,16 @@ class TransformerSize:
     can_cut: bool = True
     can_factorise: bool = True
     can_trim: bool = True
+    counted: int = 0
+
+    @property
+    def own_bytes(self) -> int:
+        """The bytes of the int8 graph of the whole model."""
+        return self.counted or self.graph_bytes()
 
     @classmethod
     def of(cls, config: dict[str, Any], vector: int, **can: bool) -> TransformerSize | None:
-        """The sizes in a configuration; None if it lacks them. `can` has the last three attributes."""
+        """The sizes in a configuration; None if it lacks them. `can` has the attributes that begin with can_."""
         found = cls(
             layers=whole_number(config, "num_hidden_layers", "n_layers"),
             width=whole_number(config, "hidden_size", "dim"),
@@ -71,17 +80,34 @@ class TransformerSize:
         weight_format: str = INT8,
     ) -> int:
         """The bytes of the int8 graph of this model, or of a shape cut from it; None keeps what the model has."""
+        matrices, others = self._parts(layers, token_dim, tokens, neurons)
+        of_matrices = sum(count * _matrix_bytes(rows, columns, weight_format) for rows, columns, count in matrices)
+        applied, layers = layers or self.layers, layers or self.distinct_layers or self.layers
+        overhead = graph_overhead(self.width, neurons or self.neurons, weight_format, layers, applied)
+        return round(of_matrices) + 4 * others + overhead
+
+    def parameters(
+        self,
+        layers: int | None = None,
+        token_dim: int | None = None,
+        tokens: int | None = None,
+        neurons: int | None = None,
+    ) -> int:
+        """The number of parameters of this model, or of a shape cut from it."""
+        matrices, others = self._parts(layers, token_dim, tokens, neurons)
+        return others + sum(rows * columns * count for rows, columns, count in matrices)
+
+    def _parts(
+        self, layers: int | None, token_dim: int | None, tokens: int | None, neurons: int | None
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Outputs, inputs and number of the matrices, and the number of all other parameters."""
         neurons, tokens = neurons or self.neurons, tokens or self.tokens
-        applied, narrow = layers or self.layers, token_dim or self.table or self.width
-        layers = layers or self.distinct_layers or self.layers
-        # Outputs, inputs and number of the matrices.
+        narrow, layers = token_dim or self.table or self.width, layers or self.distinct_layers or self.layers
         matrices = [(self.width, self.width, 4 * layers), (neurons, self.width, layers), (self.width, neurons, layers)]
         matrices += [(tokens, narrow, 1), (self.positions, narrow, 1)]
         matrices += [(self.width, narrow, 1)] if narrow != self.width else []
         matrices += [] if self.vector == self.width else [(self.vector, self.width, 1)]
-        of_matrices = sum(count * _matrix_bytes(rows, columns, weight_format) for rows, columns, count in matrices)
-        others = layers * (9 * self.width + neurons)
-        return round(of_matrices) + 4 * others + graph_overhead(self.width, neurons, weight_format, layers, applied)
+        return matrices, layers * (9 * self.width + neurons)
 
     @property
     def smallest_weight_format(self) -> str:
@@ -93,14 +119,8 @@ class TransformerSize:
         return (layers or self.layers) * (4 * self.width**2 + 2 * self.width * (neurons or self.neurons))
 
     def neurons_left(self, share: float) -> int | None:
-        """This share of the neurons; None if it is all of them.
-
-        It is rounded to whole blocks, whose weights can be stored in 4 bits, unless it is less than one block.
-        """
-        neurons = round(share * self.neurons)
-        if share == 1:
-            return None
-        return neurons if neurons < BLOCK else round(neurons / BLOCK) * BLOCK
+        """This share of the neurons, in whole blocks; None if it is all of them."""
+        return None if share == 1 else whole_blocks(share * self.neurons)
 
     def tokens_within(self, most: int, neurons: int | None = None, weight_format: str = INT8) -> int | None:
         """The largest vocabulary with which the int8 graph has at most `most` bytes, in steps of 500 tokens.
@@ -110,6 +130,21 @@ class TransformerSize:
         spare = most - self.graph_bytes(neurons=neurons, weight_format=weight_format)
         each = _matrix_bytes(self.tokens, self.table or self.width, weight_format) / self.tokens
         return None if spare >= 0 else int(self.tokens + spare / each) // 500 * 500
+
+
+def whole_blocks(width: float) -> int:
+    """A width rounded to whole blocks, whose weights can be stored in 4 bits; one of less than a block stays."""
+    return round(width) if round(width) < BLOCK else round(width / BLOCK) * BLOCK
+
+
+def counted_bytes(weights: Iterable[Sequence[int]], size: TransformerSize) -> int:
+    """The bytes of the int8 graph of a model, counted from the shapes of its weights.
+
+    For architectures whose matrices do not follow from the sizes in a configuration, such as those of gated
+    feed-forward networks.
+    """
+    of_weights = sum(prod(shape) * (1 if len(shape) == 2 else 4) for shape in weights)
+    return of_weights + graph_overhead(size.width, size.neurons, INT8, size.layers)
 
 
 def graph_overhead(width: int, neurons: int, weight_format: str, layers: int, applied: int | None = None) -> int:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from sentcompress.compression.graph_size import TransformerSize
+from sentcompress.compression.graph_size import TransformerSize, whole_blocks
 from sentcompress.models.model_files import read_config
 from sentcompress.models.shape import told_sizes
-from sentcompress.models.weight_formats import INT4, INT8
+from sentcompress.models.weight_formats import INT4, INT8, LARGEST_GRAPH
 from sentcompress.published import FOLDER, PUBLISHED
 from sentcompress.quantities import told_bytes
 
-# Widths of the token table, sizes of the vocabulary and numbers of neurons to try, as shares of the teacher's.
+# Widths of the token table, sizes of the vocabulary and numbers of neurons to try, as shares of the teacher's. The
+# smallest vocabulary is halved as long as LEAST_VOCABULARY tokens are left: those of multilingual teachers are large.
 TOKEN_DIMS = (None, 1 / 3, 1 / 6)
 VOCABULARIES = (1.0, 0.75, 0.5, 0.25)
 NEURONS = (1.0, 0.5, 0.25)
@@ -52,6 +53,7 @@ class Candidate:
         published: whether it is a published student, or is cut from one.
         whole: whether it has all layers of the teacher, without rare tokens and perhaps with fewer neurons.
         multiplications: number of multiplications per token, see `TransformerSize.multiplications`.
+        parameters: number of parameters.
         weight_format: weight format of its graph, int8 or int4.
     """
 
@@ -62,7 +64,13 @@ class Candidate:
     published: bool = False
     whole: bool = False
     multiplications: int = 0
+    parameters: int = 0
     weight_format: str = INT8
+
+    @property
+    def is_exportable(self) -> bool:
+        """Whether its float32 weights fit into one ONNX file."""
+        return 4 * self.parameters <= LARGEST_GRAPH
 
     @property
     def is_good(self) -> bool:
@@ -101,7 +109,7 @@ class Candidate:
 
 def own_shape(teacher: TransformerSize, name: str) -> Candidate:
     """The teacher itself, as an int8 graph."""
-    return Candidate(name, teacher.graph_bytes(), untrained=True)
+    return Candidate(name, teacher.own_bytes, untrained=True, parameters=teacher.parameters())
 
 
 def fitting(
@@ -120,9 +128,8 @@ def fitting(
     """
     ready = _of_published(most) if with_published else []
     best: dict[int, Candidate] = {}
-    for layers, shape in _cuts(teacher, ready[0].weight_format if ready else teacher.smallest_weight_format):
-        if fast and 2 * shape.multiplications > teacher.multiplications():
-            continue
+    weight_format = ready[0].weight_format if ready else teacher.smallest_weight_format
+    for layers, shape in _cuts(teacher, weight_format, fast=fast):
         if shape.bytes <= most and (layers not in best or shape.bytes > best[layers].bytes):
             best[layers] = shape
     # Of two shapes of equal size, the one that computes more has its weights in layers rather than in rare tokens.
@@ -171,19 +178,29 @@ def _size_of_published(name: str) -> TransformerSize:
     return size
 
 
-def smallest(teacher: TransformerSize) -> Candidate | None:
-    """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can."""
+def smallest(teacher: TransformerSize, *, fast: bool = False) -> Candidate | None:
+    """The smallest of all shapes that can be cut from the teacher, for the hint of an error; None if none can.
+
+    Args:
+        fast: see `fitting`.
+    """
     return min(
-        (shape for _, shape in _cuts(teacher, teacher.smallest_weight_format)),
+        (shape for _, shape in _cuts(teacher, teacher.smallest_weight_format, fast=fast)),
         key=lambda shape: shape.bytes,
         default=None,
     )
 
 
-def _cuts(teacher: TransformerSize, weight_format: str) -> Iterator[tuple[int, Candidate]]:
-    """Shapes cut from the teacher, each with its number of layers."""
-    narrower = [None if share is None else round(share * teacher.width) for share in TOKEN_DIMS]
+def _cuts(teacher: TransformerSize, weight_format: str, *, fast: bool) -> Iterator[tuple[int, Candidate]]:
+    """Shapes cut from the teacher that can be exported, each with its number of layers.
+
+    Args:
+        fast: see `fitting`.
+    """
+    narrower = [None if share is None else whole_blocks(share * teacher.width) for share in TOKEN_DIMS]
     smaller = [_rounded(share * teacher.tokens) for share in VOCABULARIES if share < 1]
+    while smaller[-1] >= 2 * LEAST_VOCABULARY:
+        smaller.append(_rounded(smaller[-1] / 2))
     # Rounding can enlarge a small vocabulary.
     vocabularies = [None, *(tokens for tokens in smaller if tokens < teacher.tokens)]
     for layers, token_dim, tokens, share in product(
@@ -201,7 +218,8 @@ def _cuts(teacher: TransformerSize, weight_format: str) -> Iterator[tuple[int, C
             neurons=teacher.neurons_left(share),
             weight_format=weight_format,
         )
-        yield layers, shape
+        if shape.is_exportable and not (fast and 2 * shape.multiplications > teacher.multiplications()):
+            yield layers, shape
 
 
 def _with_all_layers(teacher: TransformerSize, most: int, shares: Sequence[float]) -> list[Candidate]:
@@ -221,7 +239,7 @@ def _with_all_layers(teacher: TransformerSize, most: int, shares: Sequence[float
             shape = _cut(
                 teacher, f"teacher:{teacher.layers}", tokens=tokens, neurons=neurons, weight_format=weight_format
             )
-            return [replace(shape, whole=True)]
+            return [replace(shape, whole=True)] if shape.is_exportable else []
     return []
 
 
@@ -242,8 +260,14 @@ def _cut(
     if token_dim or neurons:
         given["start"] = "sentences"
     size = model.graph_bytes(layers, token_dim, tokens, neurons, weight_format)
-    work = model.multiplications(layers, neurons)
-    return Candidate(student, size, given, multiplications=work, weight_format=weight_format)
+    return Candidate(
+        student,
+        size,
+        given,
+        multiplications=model.multiplications(layers, neurons),
+        parameters=model.parameters(layers, token_dim, tokens, neurons),
+        weight_format=weight_format,
+    )
 
 
 def _rounded(tokens: float) -> int:

@@ -20,6 +20,7 @@ from sentcompress.exporting.graph_cleaning import fix_shapes, fix_token_types, f
 from sentcompress.exporting.graph_reader import INPUTS
 from sentcompress.extras import check_installed
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.weight_formats import LARGEST_GRAPH
 from sentcompress.quantities import told_bytes
 
 FLOAT32_FILE = "onnx/sentence_embedding.onnx"
@@ -29,8 +30,6 @@ OUTPUT = "sentence_embedding"
 # onnxruntime reads from 1.18 on.
 OPSET = 20
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-# A protobuf message, and so a graph with embedded weights, is limited to 2 GiB.
-LARGEST_BYTES = 2_000_000_000
 
 
 class FusedGraph(nn.Module):
@@ -101,7 +100,7 @@ def convert(encoder: Encoder) -> Any:
         SentcompressError: if the architecture cannot be exported, or the weights do not fit into one file.
     """
     size = sum(parameter.numel() * 4 for parameter in encoder.parameters())
-    if size > LARGEST_BYTES:
+    if size > LARGEST_GRAPH:
         raise SentcompressError(
             f"{told_bytes(size)} of weights do not fit into one ONNX file (2 GB)", "export with `formats` folder"
         )

@@ -13,6 +13,8 @@ BITS = 4 + (16 + 4) / BLOCK
 WEIGHT_BYTES = {INT8: 1.0, INT4: BITS / 8}
 # Smaller matrices, such as the two rows of BERT's token types, are not worth the nodes that unpack them.
 FEWEST = 2**14
+# A protobuf message, and so a graph with embedded weights, is limited to 2 GiB; the float32 graph is written first.
+LARGEST_GRAPH = 2_000_000_000
 
 
 def with_weights(weight_format: str) -> str:

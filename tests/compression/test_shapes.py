@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sentcompress.compression.graph_size import TransformerSize, graph_overhead
+from sentcompress.compression.graph_size import TransformerSize, counted_bytes, graph_overhead
 from sentcompress.compression.shapes import fitting, own_shape, smallest
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
@@ -176,6 +176,59 @@ def test_fewer_neurons_are_whole_blocks_of_weights() -> None:
     assert [narrow.neurons_left(share) for share in (1, 2 / 3, 1 / 3, 1 / 6, 0.01)] == [None, 416, 224, 96, 6]
 
 
+@pytest.mark.parametrize(("width", "expected"), [(384, {64, 128}), (1024, {160, 352})])
+def test_narrow_token_tables_are_whole_blocks_of_weights(width: int, expected: set[int]) -> None:
+    """Otherwise, they would be stored in 8 bits: a third and a sixth of 1,024 are 341 and 171."""
+    wide = TransformerSize(layers=24, width=width, neurons=4 * width, tokens=30522, positions=512, vector=width)
+    tried = {
+        shape.options.get("token-dim")
+        for most in range(2_000_000, 100_000_000, 500_000)
+        for shape in fitting(wide, most, with_published=False, count=9)
+    }
+    assert tried - {None} == expected
+
+
+def test_the_large_vocabulary_of_a_multilingual_teacher_can_be_cut_to_a_small_one() -> None:
+    """As of LaBSE. A quarter of its 501,153 tokens would not fit into 10 MB with a single layer."""
+    labse = TransformerSize(layers=12, width=768, neurons=3072, tokens=501_153, positions=512, vector=768)
+    shapes = fitting(labse, 10_000_000, with_published=False, count=4)
+    assert len(shapes) == 4
+    assert {shape.options["vocabulary"] for shape in shapes} == {8000, 16_000}
+    least = smallest(labse)
+    assert least is not None
+    assert least.options["vocabulary"] == 8000
+
+
+def test_nothing_is_tried_that_does_not_fit_into_one_onnx_file() -> None:
+    """As of multilingual-e5-large, whose 559 million float32 weights take 2.2 GB."""
+    large = TransformerSize(24, 1024, 4096, tokens=250_002, positions=514, vector=1024, can_trim=False)
+    assert large.parameters() == pytest.approx(559_000_000, rel=0.005)
+    assert not own_shape(large, "large").is_exportable
+    shapes = fitting(large, 600_000_000, with_published=False, count=4)
+    assert shapes[0].student == "teacher:19"
+    assert all(shape.is_exportable for shape in shapes)
+    assert own_shape(MINILM, "embedded").is_exportable
+
+
+def test_weights_that_a_configuration_does_not_tell_are_counted() -> None:
+    import torch
+    from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel
+
+    with torch.device("meta"):
+        sizes = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6}
+        usual = BertModel(BertConfig(**sizes), add_pooling_layer=False)
+        gated = ModernBertModel(ModernBertConfig())
+    assert counted_bytes((one.shape for one in usual.parameters()), MINILM) == pytest.approx(
+        MINILM.graph_bytes(), rel=0.001
+    )
+    size = TransformerSize.of(gated.config.to_dict(), 768)
+    assert size is not None
+    # Its feed-forward networks have three matrices, and it has 149 million parameters.
+    counted = replace(size, counted=counted_bytes((one.shape for one in gated.parameters()), size))
+    assert counted.graph_bytes() < 140_000_000
+    assert 149_000_000 < own_shape(counted, "gated").bytes < 154_000_000
+
+
 def test_a_dense_layer_is_part_of_the_graph() -> None:
     assert replace(MINILM, vector=128).graph_bytes() - MINILM.graph_bytes() == 384 * 128
 
@@ -185,6 +238,11 @@ def test_a_budget_that_nothing_fits() -> None:
     assert least is not None
     assert fitting(MINILM, least.bytes - 1, with_published=True, count=4) == []
     assert fitting(MINILM, least.bytes, with_published=True, count=4) == [least]
+    two = replace(MINILM, layers=2)
+    narrow = smallest(two, fast=True)
+    assert narrow is not None
+    assert 2 * narrow.multiplications <= two.multiplications()
+    assert smallest(replace(MINILM, layers=1, neurons=384), fast=True) is None, "attention is two thirds of it"
 
 
 def test_without_a_narrow_token_table_no_shape_has_one() -> None:

@@ -295,7 +295,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_weights_than_a_file_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(module, "LARGEST_GRAPH", 1000)
     with pytest.raises(SentcompressError, match="do not fit into one ONNX file") as caught:
         write_graph(make_encoder("bert"), tmp_path / "graph.onnx")
     assert "`formats` folder" in str(caught.value.hint)
