@@ -11,7 +11,7 @@ from typing import Any
 from sentcompress.commands.compress import Params
 from sentcompress.compression.budget import LEAST_TRAINING, Budget, TooShortError, share_out
 from sentcompress.compression.embedding_load import SAME_FOR_ALL, EmbeddingLoad
-from sentcompress.compression.graph_size import TransformerSize
+from sentcompress.compression.graph_size import TransformerSize, counted_bytes
 from sentcompress.compression.plan_file import PlanFile
 from sentcompress.compression.plan_words import told, told_documents
 from sentcompress.compression.recipe import GENERAL, CompressionPlan, Documents
@@ -25,7 +25,7 @@ from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
-from sentcompress.models.model_files import read_config, transformer_folder
+from sentcompress.models.model_files import is_static, read_config, transformer_folder
 from sentcompress.models.sources import EMBEDDED_LABEL
 from sentcompress.models.vocabulary import is_word_piece
 from sentcompress.progress import Reporter
@@ -37,6 +37,7 @@ from sentcompress.store import Artifact, WorkDirectory
 # minutes.
 BESIDE_GOOD, CANDIDATES = 2, 4
 FOR_NEW_SHAPES = 3600.0
+OTHER_TEACHERS = "compress needs a transformer as the teacher; other models can be distilled step by step"
 
 
 def make_plan(
@@ -61,6 +62,8 @@ def make_plan(
         collection_data_set(params.judged, None)  # before the documents are read
     with reporter.phase(f"loading the teacher {params.teacher}"):
         found = find_model(work, params.teacher)
+        if is_static(found.source.path):
+            raise InputError(f"{found.label} is a static model: it has token vectors, and no layers", OTHER_TEACHERS)
         config = read_config(transformer_folder(found.source.path))
         encoder = found.load()
     teacher = _teacher_size(found.label, config, encoder)
@@ -127,11 +130,10 @@ def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> Trans
         can_trim=is_word_piece(encoder.tokenizer),
     )
     if size is None:
-        raise InputError(
-            f"the configuration of {label} does not name its layers and widths",
-            "compress needs a transformer as the teacher; other models can be distilled step by step",
-        )
-    return size
+        raise InputError(f"the configuration of {label} does not name its layers and widths", OTHER_TEACHERS)
+    if config.get("model_type") in FAMILIES:
+        return size
+    return replace(size, counted=counted_bytes((one.shape for one in encoder.parameters()), size))
 
 
 def _check_convertible(encoder: Encoder, reporter: Reporter, *, known: bool) -> None:
@@ -169,30 +171,38 @@ def candidates_within(params: Params, found: NamedModel, teacher: TransformerSiz
         UsageError: if none fits; it names the smallest limit that is sufficient.
     """
     own, fast = own_shape(teacher, params.teacher), params.prefer == "speed"
-    if own.bytes <= most and not fast:
+    # Whether other architectures can be exported is tried, see `_check_convertible`.
+    exportable = own.is_exportable or not teacher.can_cut
+    if own.bytes <= most and exportable and not fast:
         return [own]
     published = found.source.label == EMBEDDED_LABEL
     shapes = fitting(teacher, most, with_published=published, count=CANDIDATES, fast=fast)
     if shapes and shapes[0].is_good:
         enough = read_seconds(params.time) >= FOR_NEW_SHAPES
         shapes = [shape for shape in shapes if enough or shape.is_good][: 1 if shapes[0].whole else BESIDE_GOOD]
-    if not shapes and fast:
-        raise UsageError(
-            f"no model that computes at most half of what {found.label} does fits into {told_bytes(most)}",
-            "omit `prefer`, or allow a larger `max_bytes`",
-        )
     if not shapes:
-        least = smallest(teacher) or own
-        least_is = f"the smallest has {told_shapes([least])}"
-        if least.untrained:
-            least_is = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
-        raise UsageError(
-            f"no model cut from {found.label} fits into {told_bytes(most)}"
-            if teacher.can_cut
-            else f"{found.label} cannot be made smaller: the layers of its architecture cannot be cut",
-            f"{least_is}: allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB",
-        )
+        raise _nothing_fits(found.label, teacher, own, most, fast=fast)
     return shapes
+
+
+def _nothing_fits(label: str, teacher: TransformerSize, own: Candidate, most: int, *, fast: bool) -> UsageError:
+    """The error if no shape fits; its hint has the smallest size that does."""
+    least = smallest(teacher, fast=fast) or own
+    allowed = f"allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB"
+    told = f"the smallest has {told_shapes([least])}"
+    if least.untrained:
+        told = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
+    if not teacher.can_cut:
+        allowed = " and ".join([*(["omit `prefer`"] if fast else []), *([allowed] if own.bytes > most else [])])
+        what = f"{label} cannot be made smaller: the layers of its architecture cannot be cut"
+    elif fast and least.untrained:
+        allowed = "omit `prefer`"
+        what = f"no model cut from {label} computes at most half of what it does"
+    elif fast:
+        what = f"no model that computes at most half of what {label} does fits into {told_bytes(most)}"
+    else:
+        what = f"no model cut from {label} fits into {told_bytes(most)}"
+    return UsageError(what, f"{told}: {allowed}")
 
 
 def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]) -> Budget:

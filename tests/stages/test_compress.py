@@ -184,6 +184,48 @@ def test_a_teacher_whose_tokenizer_no_graph_can_use_is_told_before_the_documents
     assert not work.names("documents")
 
 
+def test_a_teacher_of_an_unknown_architecture_fits_only_if_its_weights_do(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, teacher = WorkDirectory(tmp_path / "work"), make_tiny_model(tmp_path / "teacher", layers=3)
+    params = asked(documents, teacher, max_bytes="9MB", dry_run=True)
+    fits = "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
+    assert fits in run(params, work).plan
+    monkeypatch.setattr(planning, "FAMILIES", {})
+    monkeypatch.setattr(planning, "counted_bytes", lambda *_: 9_000_001)
+    assert fits not in run(replace(params, name="other"), work).plan
+
+
+def test_a_static_teacher_is_refused_before_the_documents_are_read(tmp_path: Path, documents: Path) -> None:
+    work = WorkDirectory(tmp_path / "work")
+    with pytest.raises(InputError, match="general-static is a static model") as refused:
+        run(asked(documents, Path("general-static")), work, Reporter())
+    assert refused.value.hint == planning.OTHER_TEACHERS
+    assert not work.names("documents")
+
+
+def test_what_to_allow_instead_of_a_fast_model_that_does_not_fit(documents: Path) -> None:
+    def refused(size: TransformerSize, most: int) -> UsageError:
+        with pytest.raises(UsageError) as found:
+            planning.candidates_within(asked(documents, Path("it"), prefer="speed"), named, size, most)  # type: ignore[arg-type]
+        return found.value
+
+    named = SimpleNamespace(label="it", source=SimpleNamespace(label="it"))
+    size = TransformerSize(6, 384, 1536, 30_522, 512, 384)
+    small = refused(size, 800_000)
+    assert small.message == "no model that computes at most half of what it does fits into 800 kB"
+    assert str(small.hint).startswith("the smallest has 1 of the teacher's layers, ")
+    assert str(small.hint).endswith(": allow `max_bytes` 0.9MB")
+    one = refused(replace(size, layers=1, neurons=384), 10_000_000)
+    assert one.message == "no model cut from it computes at most half of what it does"
+    assert str(one.hint).endswith(" as an int8 graph: omit `prefer`")
+    fixed = replace(size, can_cut=False)
+    for most, what in ((30_000_000, "omit `prefer`"), (10_000_000, "omit `prefer` and allow `max_bytes` 22.9MB")):
+        whole = refused(fixed, most)
+        assert whole.message == "it cannot be made smaller: the layers of its architecture cannot be cut"
+        assert whole.hint == f"the teacher itself is 22.8 MB as an int8 graph: {what}"
+
+
 def test_a_misspelt_column_is_named_before_the_plan_that_is_there(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     params = asked(documents, make_tiny_model(tmp_path / "teacher"), column=("text",))
