@@ -10,6 +10,7 @@ import pytest
 
 from sentcompress.compression.graph_size import TransformerSize, counted_bytes, graph_overhead
 from sentcompress.compression.shapes import fitting, own_shape, smallest
+from sentcompress.models.model_files import read_config
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
 from sentcompress.models.students import InitialStudent
@@ -140,6 +141,25 @@ def test_the_smallest_limits_in_the_documentation_are_those_of_the_code() -> Non
     for row, following, (_, limit) in zip(rows, [*rows[1:], 0], limits, strict=True):
         most = round(float(limit) * 1e6)
         assert (row_of_the_page(most), row_of_the_page(most - 100_000)) == (row, following), limit
+
+
+def test_the_limits_that_keep_a_vocabulary_are_those_of_the_code() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    found = re.search(
+        r"whole vocabulary\*\* of all-MiniLM-L6-v2 \(([\d,]+) tokens\), allow ([\d.]+)MB\. With `--prefer speed`, "
+        r"([\d.]+)MB keep that of `general-9m` \(([\d,]+) tokens\)",
+        page,
+    )
+    assert found is not None
+    assert found[1] == f"{MINILM.tokens:,}"
+    assert found[4] == f"{read_config(FOLDER / 'general-9m')['vocab_size']:,}"
+    for limit, fast in ((found[2], False), (found[3], True)):
+        most = round(float(limit) * 1e6)
+        kept, cut = (
+            fitting(MINILM, size, with_published=True, count=1, fast=fast)[0] for size in (most, most - 100_000)
+        )
+        assert "vocabulary" not in kept.options
+        assert "vocabulary" in cut.options
 
 
 def test_weights_whose_rows_are_no_whole_blocks_stay_in_int8() -> None:
