@@ -48,7 +48,7 @@ def refuse_code(folder: Path, label: str, *, trusted: bool) -> None:
     if request:
         raise InputError(
             f"{label} wants to run Python code that comes with it ({request})",
-            "read that code first; if you trust it, pass `trust_remote_code`",
+            ("read that code first; if you trust it, pass `trust_remote_code`", "choose another model"),
         )
 
 

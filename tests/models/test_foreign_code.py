@@ -11,6 +11,8 @@ import pytest
 from hub import serve_hub
 from tiny_models import load_model
 
+from sentcompress.commands import find_command
+from sentcompress.commands.spelling import spelled_hint
 from sentcompress.errors import InputError
 from sentcompress.models.foreign_code import asks_for_code, nothing_fetched
 from sentcompress.models.layout import load_encoder
@@ -58,6 +60,15 @@ def test_every_file_of_settings_is_looked_at(name: str, folder: Path) -> None:
     assert resolve(str(folder), trust_remote_code=True).path == folder
     with pytest.raises(InputError, match="wants to run Python code"):
         load_encoder(locate(str(folder)))
+
+
+def test_a_command_that_runs_no_code_still_says_what_to_do(folder: Path) -> None:
+    change(folder / "config.json", auto_map=AUTO_MAP)
+    with pytest.raises(InputError) as refused:
+        resolve(str(folder))
+    told = "read that code first; if you trust it, pass --trust-remote-code, or choose another model"
+    assert spelled_hint(refused.value.alternatives, find_command("encode").params) == told
+    assert spelled_hint(refused.value.alternatives, find_command("compress").params) == "choose another model"
 
 
 def test_a_list_of_modules_is_looked_at(folder: Path) -> None:
