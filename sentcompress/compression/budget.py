@@ -41,6 +41,7 @@ class Budget:
         afterwards: the part of `measuring` that comes after all candidates were compared.
         tight: whether fewer passages are searched than the usual minimum, because the time is short.
         judged: additional time for the judged collection.
+        spent: what reading the documents and measuring the teacher's speed took.
     """
 
     seconds: float
@@ -59,6 +60,7 @@ class Budget:
     afterwards: float
     tight: bool = False
     judged: float = 0.0
+    spent: float = 0.0
 
 
 class TooShortError(ValueError):
@@ -150,6 +152,7 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 
         measuring=measured.seconds,
         afterwards=measured.afterwards,
         tight=measured.passages < min(FEWEST_SEARCHED, load.searched),
+        spent=load.spent,
     )
 
 

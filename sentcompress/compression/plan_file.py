@@ -22,7 +22,7 @@ STUDENTS = "students"
 _MARK = "# compress "
 # Further fields of the first line.
 _TEXTS = ("since", "documents", "teacher")
-_TIMES = ("afterwards", "training")
+_TIMES = ("afterwards", "training", "spent")
 # `compress` does not write larger numbers of minutes or seconds.
 _LONGEST = 1e19
 
@@ -56,6 +56,8 @@ class PlanFile:
         replaced: references of results of earlier plans that this plan replaced and does not make again.
         afterwards: seconds reserved for the stages after the last training; None if the file does not have them.
         training: planned seconds of the last training; None if nothing is trained.
+        spent: seconds that planning took, with the reading of the documents if they had not been read before; None if
+            planning was not completed.
     """
 
     request: Mapping[str, Any]
@@ -68,6 +70,7 @@ class PlanFile:
     replaced: Sequence[str] = ()
     afterwards: float | None = None
     training: float | None = None
+    spent: float | None = None
 
     @property
     def head(self) -> str:
@@ -134,6 +137,8 @@ class PlanFile:
 
     def _used(self, one: Planned, work: WorkDirectory) -> float:
         if found := self._made(one, work):
+            if one.kind == DOCUMENTS and self.spent is not None:
+                return self.spent
             return one.trains or float(found.manifest["seconds"])
         if one.trains and one.name in work.unfinished(one.kind):
             return min(one.trains, _logged_seconds(beside(work.path / one.kind / one.name, "partial") / LOG))

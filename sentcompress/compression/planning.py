@@ -112,6 +112,7 @@ def plan_file_of(plan: CompressionPlan, request: Mapping[str, Any], *, since: st
         documents=documents,
         teacher=teacher,
         afterwards=plan.budget.afterwards + plan.budget.judged,
+        spent=plan.budget.spent,
     )
     again, last = set(made.references()), made.last_training()
     return replace(

@@ -90,6 +90,7 @@ def test_a_file_of_somebody_else_is_not_recognised(tmp_path: Path, text: bytes) 
         {"seconds": "600"},
         {"afterwards": -1.0},
         {"training": -1.0},
+        {"spent": -1.0},
         {"since": None},
         {"documents": 3},
         {"teacher": []},
@@ -146,6 +147,17 @@ def test_the_time_left_is_less_what_stages_took_and_what_one_has_trained(tmp_pat
     for text, used in (('{"step": 10, "seconds": 90.0}\n{"step": 20, "seconds": 200.0}\n', 200), ("", 0), ("{\n", 0)):
         log.write_text(text, encoding="utf-8")
         assert plan.seconds_left(work) == pytest.approx(left - 120 - used)
+
+
+def test_documents_count_as_long_as_planning_took(tmp_path: Path) -> None:
+    """They may have been read for an earlier request, which was refused: that time is not part of this plan."""
+    work = WorkDirectory(tmp_path / "work")
+    plan = read_plan(write_plan(tmp_path, STAGES, REQUEST, spent=20.0))
+    assert plan is not None
+    assert plan.seconds_left(work) == 600, "they are read again"
+    with work.build(Request("documents", "docs", "split-documents", {})) as build:
+        build.finish({})
+    assert plan.seconds_left(work) == 580
 
 
 def test_the_limit_of_a_benchmark_is_no_time_of_training(tmp_path: Path) -> None:

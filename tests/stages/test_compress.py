@@ -283,6 +283,10 @@ def test_a_request_that_failed_in_planning_does_not_stand_in_the_way_of_another(
     result = run(replace(params, queries=(log,)), work, Reporter())
     assert work.get("documents", "docs").facts["logged_queries"] == len(WORDS)
     assert "7 of your 15 queries are held out" in result.plan[0]
+    plan = read_plan(result.recipe)
+    assert plan is not None
+    assert plan.spent == 0.1, "of the workload above: what is told as planned is what counts"
+    assert plan.seconds_left(work) == pytest.approx(4.9)
 
 
 def test_documents_that_compress_did_not_read_are_not_replaced(tmp_path: Path, documents: Path) -> None:
