@@ -80,6 +80,8 @@ def make_plan(
         most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
         load = replace(load, student_cost=most_work + SAME_FOR_ALL)
     budget = _budget(params, load, candidates)
+    if params.judged:
+        budget = replace(budget, judged=judged_seconds(params.judged, load, encoder.text.max_length))
     return CompressionPlan(
         name=name,
         teacher=params.teacher,
@@ -209,7 +211,7 @@ def _nothing_fits(label: str, teacher: TransformerSize, own: Candidate, most: in
 def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]) -> Budget:
     trained = 0 if candidates[0].untrained else len(candidates)
     try:
-        budget = share_out(read_seconds(params.time), load, trained, candidates[0].is_averaged)
+        return share_out(read_seconds(params.time), load, trained, candidates[0].is_averaged)
     except TooShortError as error:
         least = error.least
         texts = f"a sample of {least.texts:,} of the {load.texts:,} texts" if least.texts else f"{load.texts:,} texts"
@@ -219,4 +221,3 @@ def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]
             f"teacher, {told_time(LEAST_TRAINING)} to train, and {told_time(least.measuring)} to measure the result",
             f"allow `time` {ceil(error.needed / 60)}m",
         ) from None
-    return replace(budget, judged=judged_seconds(params.judged, load)) if params.judged else budget

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sentcompress.compression.embedding_load import STUDENT_COST, EmbeddingLoad
-from sentcompress.corpora.collection_folders import corpus_file
+from sentcompress.corpora.collection_folders import corpus_file, rows_of
 from sentcompress.corpora.documents_artifact import PASSAGE, TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
-# Number of sampled texts whose tokens are counted, the most of them that are encoded, and the number encoded first.
+# Number of texts whose tokens or characters are counted, the most that are encoded, and the number encoded first.
 COUNTED, ENCODED, FIRST = 4000, 256, 32
 # Seconds after which no more texts are encoded.
 LONGEST = 5.0
@@ -34,7 +34,8 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
     Args:
         started: when the compression began, by `time.monotonic`.
     """
-    words, sample = _words_and_sample(documents)
+    with reporter.phase("counting words"):
+        words, sample = _words_and_sample(documents)
     texts = [str(row["text"]) for row in sample]
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     passages = lengths[[row["kind"] == PASSAGE for row in sample]]
@@ -82,11 +83,18 @@ def _tokens_per_second(engine: EncodeEngine, texts: Sequence[str], lengths: npt.
     return float(lengths[:done].sum()) / max(seconds, 1e-6)
 
 
-def judged_seconds(folder: Path, load: EmbeddingLoad) -> float:
-    """The time to encode a collection with the teacher and a student, from the size of its file."""
+def judged_seconds(folder: Path, load: EmbeddingLoad, longest: int) -> float:
+    """The time to encode a collection with the teacher and a student, from the size of its file.
+
+    Args:
+        longest: the number of tokens of a document that the teacher reads. The share of the text in them is that of the
+            first documents.
+    """
     path = corpus_file(folder)
     size = path.stat().st_size * (PACKED if path.suffix in (".gz", ".zst") else 1)
-    return (1 + STUDENT_COST) * size / CHARACTERS / load.exact_tokens_per_second
+    lengths = [len(text) for _, text in islice(rows_of(path), COUNTED)]
+    read = sum(min(length, CHARACTERS * longest) for length in lengths) / max(1, sum(lengths))
+    return (1 + STUDENT_COST) * size * read / CHARACTERS / load.exact_tokens_per_second
 
 
 def _words_and_sample(documents: Artifact) -> tuple[int, list[dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from pathlib import Path
@@ -79,11 +80,18 @@ def test_a_slow_teacher_encodes_only_the_first_texts(tmp_path: Path, monkeypatch
 
 def test_the_time_of_a_judged_collection_grows_with_its_file(tmp_path: Path) -> None:
     load = EmbeddingLoad(100, 7000, 10_000, 2000.0, 1000.0, 10)
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("x" * 45_000, encoding="utf-8")
-    once = judged_seconds(tmp_path, load)
-    assert 10 <= once <= 20  # 10,000 tokens by the teacher, and half as long by a student
-    corpus.write_text("x" * 90_000, encoding="utf-8")
-    assert judged_seconds(tmp_path, load) == pytest.approx(2 * once)
-    corpus.rename(tmp_path / "corpus.jsonl.gz")
-    assert judged_seconds(tmp_path, load) == pytest.approx(6 * once), "text is a third of its size when compressed"
+
+    def seconds(count: int, characters: int, ending: str = "", longest: int = 256) -> float:
+        lines = [json.dumps({"_id": str(number), "text": characters * "x"}) + "\n" for number in range(count)]
+        path = tmp_path / f"corpus.jsonl{ending}"
+        path.write_bytes(gzip.compress("".join(lines).encode()) if ending else "".join(lines).encode())
+        found = judged_seconds(tmp_path, load, longest)
+        size = path.stat().st_size
+        path.unlink()
+        return found / size
+
+    once = seconds(100, 450)
+    assert once == pytest.approx(1.5 / 4.5 / 1000), "by the teacher, and half as long by a student"
+    assert seconds(200, 450) == pytest.approx(once)
+    assert seconds(100, 450, ".gz") == pytest.approx(3 * once), "text is a third of its size when compressed"
+    assert seconds(100, 4500) == pytest.approx(once * 256 / 1000), "the teacher reads no more than 256 tokens"
