@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.split_documents import Params
 from sentcompress.corpora.delimited import listed
 from sentcompress.corpora.document import Document
+from sentcompress.corpora.documents_artifact import find_documents
 from sentcompress.corpora.inputs import Input, check_columns, open_inputs
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.corpora.text_files import BadRecords, told_other_splits
@@ -25,6 +27,7 @@ from sentcompress.progress import LOGGED, Reporter
 from sentcompress.quantities import counted
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, file_inputs
 
+COMMAND = Params.command
 DEFAULT_NAME = "main"
 # Fewer passages leave nothing to measure; fewer documents are held out by section.
 FEWEST_PASSAGES = FEWEST_DOCUMENTS = 100
@@ -43,6 +46,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         InputError: if an input cannot be read, or there are fewer than FEWEST_PASSAGES passages.
     """
     params.check()
+    _refuse_results(params, work)
     options = ReadOptions(
         *(params.format, params.column, params.split),
         text_as=params.text_as,
@@ -56,6 +60,17 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         work.build(_request(params, inputs), force=params.force, reporter=reporter) as build,
     ):
         return build.fresh or _Splitting(params, inputs, build, reporter).run()
+
+
+def _refuse_results(params: Params, work: WorkDirectory) -> None:
+    """Raise InputError for `documents/NAME`: its queries would count as documents, and more be made from them."""
+    for name in params.inputs:
+        if find_documents(work, name):
+            there = (f"write ./{name} for the file or folder of that path",) if Path(name).exists() else ()
+            raise InputError(
+                f"{name} is a result of {COMMAND}: its documents are cut and have queries",
+                ("name the documents that it was made from", *there),
+            )
 
 
 def _request(params: Params, inputs: list[Input]) -> Request:

@@ -632,6 +632,21 @@ def test_augment_reads_the_artifact(tmp_path: Path, articles: Path) -> None:
     assert augment.run(augment.Params(inputs=("documents/main",)), work).inputs == {"documents/main": newer.digest}
 
 
+def test_a_result_is_no_document(tmp_path: Path, articles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path, articles)
+    work = WorkDirectory(tmp_path / "work")
+    with pytest.raises(InputError, match="documents/main is a result of split-documents") as refused:
+        split_documents.run(Params(inputs=("documents/main",), name="again"), work)
+    assert refused.value.hint == "name the documents that it was made from"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "documents").mkdir()
+    shutil.copy(articles, tmp_path / "documents" / "main")
+    with pytest.raises(InputError) as refused:
+        split_documents.run(Params(inputs=("documents/main",), name="again"), work)
+    assert refused.value.alternatives[1] == "write ./documents/main for the file or folder of that path"
+    assert not work.has("documents", "again")
+
+
 def test_faults_of_options_are_told_before_anything_is_read(tmp_path: Path) -> None:
     params = Params(inputs=(), queries=(tmp_path / "none.txt",), passage_words=3, held_out=0.9, text_as="book")
     with pytest.raises(UsageError, match="5 errors"):
