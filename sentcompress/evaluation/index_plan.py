@@ -26,6 +26,10 @@ USED_BY: Mapping[str, Sequence[str]] = {
 }
 # Find candidates by the directions of the vectors alone, which is wrong for inner products of vectors of any length.
 WITHOUT_LENGTHS = ("binary",)
+# Bytes of a dimension in the number formats that vectors are kept in.
+NUMBER_BYTES = {"float32": 4, "float16": 2, "int8": 1}
+# Bytes of an id in an inverted file, and of a neighbour in the graph of HNSW, which has two per link.
+_ID, _NEIGHBOUR = 8, 4
 # The inner product of longer vectors can overflow float32; the values of longer ones can overflow float16.
 LONGEST_VECTOR, LONGEST_IN_FLOAT16 = 1e18, 65504.0
 
@@ -107,6 +111,23 @@ def plan_index(kind: str, settings: IndexOptions, documents: int, dimension: int
     return IndexPlan(
         kind, details, min(points, documents), settings.seed, settings.rescore, tuple(warnings), tuple(notes)
     )
+
+
+def memory_of(plan: IndexPlan, documents: int, dimension: int) -> int:
+    """The bytes of the vectors, codes and links of an index, which FAISS holds in memory."""
+    details = plan.details
+    codes = (details.get("segments", 0) * details.get("bits", 0) + 7) // 8
+    each = {
+        "flat": NUMBER_BYTES["float32"] * dimension,
+        "ivf": NUMBER_BYTES["float32"] * dimension + _ID,
+        "ivfpq": codes + _ID,
+        "pq": codes + NUMBER_BYTES[plan.rescore] * dimension,
+        "hnsw": NUMBER_BYTES["float32"] * dimension + 2 * _NEIGHBOUR * details.get("links", 0),
+        "sq8": NUMBER_BYTES["int8"] * dimension,
+        "fp16": NUMBER_BYTES["float16"] * dimension,
+        "binary": (dimension + 7) // 8 + NUMBER_BYTES[plan.rescore] * dimension,
+    }
+    return documents * each[plan.kind]
 
 
 def longest_vector(kinds: Sequence[str], rescore: str) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sentcompress.commands.options import asked
 from sentcompress.commands.search import Params
-from sentcompress.commands.shared import STDIN
+from sentcompress.commands.shared import STDIN, IndexOptions
 from sentcompress.commands.spelling import words
 from sentcompress.corpora.byte_streams import without_compression
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
@@ -29,12 +29,13 @@ from sentcompress.encoding.sides import Sides
 from sentcompress.encoding.token_counts import told_truncation
 from sentcompress.errors import BusyError, InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
-from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, plan_index
+from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, memory_of, plan_index
 from sentcompress.evaluation.metrics import INDEX_BYTES
 from sentcompress.evaluation.searchable import searchable
 from sentcompress.evaluation.vector_rows import in_file
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
+from sentcompress.models.memory import available_memory
 from sentcompress.passages.querylog import read_log
 from sentcompress.passages.search_collection import (
     Collection,
@@ -43,13 +44,15 @@ from sentcompress.passages.search_collection import (
     collection_of_documents,
 )
 from sentcompress.progress import LOGGED, Reporter
-from sentcompress.quantities import counted
+from sentcompress.quantities import counted, told_bytes
 from sentcompress.store import SCAFFOLD, Artifact, Build, Request, WorkDirectory, name_part, read_request
 from sentcompress.store.atomic import beside
 
 COMMAND = Params.command
 KIND = "indexes"
 TEXTS, INDEX, VECTORS = "texts", "index.faiss", f"{SCAFFOLD}/vectors.npy"
+# Kinds of index for a collection that is too large for another kind.
+SMALLER = ("sq8", "ivfpq")
 # Texts encoded at a time.
 CHUNK = 1000
 # Hexadecimal digits that tell collections, or models, of the same name apart.
@@ -295,6 +298,7 @@ class _Search:
         count = len(texts)
         plan = plan_index(self._params.index, self._params, count, self._embedder.dimension)
         plan.tell(self._reporter)
+        self._check_memory(plan, count)
         if not build.has(VECTORS):
             with build.write(VECTORS) as path:
                 self._spool(texts, path, " (`passages` searches all of it, in passages)" * collection.whole)
@@ -313,6 +317,23 @@ class _Search:
                 "settings": plan.settings,
                 INDEX_BYTES: built.size,
             }
+        )
+
+    def _check_memory(self, plan: IndexPlan, count: int) -> None:
+        """Raise InputError if the index does not fit into memory, before hours are spent on the vectors."""
+        dimension, available = self._embedder.dimension, available_memory()
+        needed = memory_of(plan, count, dimension)
+        if available is None or needed <= available:
+            return
+        smaller = {
+            kind: memory_of(plan_index(kind, IndexOptions(), count, dimension), count, dimension) for kind in SMALLER
+        }
+        fitting = [f"{kind} ({told_bytes(size)})" for kind, size in smaller.items() if size <= available]
+        choose = (f"choose a smaller `index`: {' or '.join(fitting)}",) if fitting else ()
+        raise InputError(
+            f"the index of {count:,} documents needs {told_bytes(needed)} of memory; {told_bytes(available)} are "
+            "available",
+            (*choose, "use a machine or container with more memory, or end other programs"),
         )
 
     def _read(self, collection: Collection, build: Build) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sentcompress.commands.shared import IndexOptions
 from sentcompress.errors import UsageError
-from sentcompress.evaluation.index_plan import KINDS, bits_for, cells_for, plan_index, segments_for
+from sentcompress.evaluation.index_plan import KINDS, bits_for, cells_for, memory_of, plan_index, segments_for
 
 SETTINGS = IndexOptions()
 
@@ -53,6 +53,16 @@ def test_candidates_are_at_least_the_depth_and_at_most_the_corpus() -> None:
     plan = plan_index("binary", SETTINGS, 60, 8, 10)
     assert plan.details["candidates"] == 60
     assert plan.warnings == ("binary: all 60 documents are candidates, so the codes select nothing",)
+
+
+def test_the_memory_of_an_index_is_that_of_its_vectors_codes_and_links() -> None:
+    each = {kind: memory_of(plan_index(kind, SETTINGS, 100_000, 384), 100_000, 384) // 100_000 for kind in KINDS}
+    assert each == {
+        **{"flat": 1536, "ivf": 1544, "ivfpq": 96 + 8, "pq": 96 + 384, "hnsw": 1536 + 256},
+        **{"sq8": 384, "fp16": 768, "binary": 48 + 384},
+    }
+    exact = plan_index("binary", replace(SETTINGS, rescore="float32"), 1000, 384)
+    assert memory_of(exact, 1000, 384) == 1000 * (48 + 1536)
 
 
 def test_training_takes_no_more_than_faiss_would_use() -> None:

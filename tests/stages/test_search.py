@@ -74,6 +74,20 @@ def test_a_column_called_passages_is_not_an_index_of_passages(
     assert len(work.names("indexes")) == 4
 
 
+def test_an_index_that_does_not_fit_into_memory_is_refused_before_anything_is_encoded(
+    work: WorkDirectory, tiny_model: Path, collection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"collection": str(collection), "model": str(tiny_model)}
+    monkeypatch.setattr(stage, "available_memory", lambda: 700 * 32)
+    with monkeypatch.context() as patched:
+        patched.setattr(stage._Search, "_spool", None)
+        with pytest.raises(InputError) as refused:
+            search(work, "dog", **asked)
+    assert refused.value.message == "the index of 700 documents needs 89.6 kB of memory; 22.4 kB are available"
+    assert refused.value.alternatives[0] == "choose a smaller `index`: sq8 (22.4 kB) or ivfpq (8.4 kB)"
+    assert search(work, "dog", **asked, index="sq8").answers[0].results
+
+
 def test_several_columns_are_joined_as_compress_joins_them(
     work: WorkDirectory, tiny_model: Path, tmp_path: Path
 ) -> None:
