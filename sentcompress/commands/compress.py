@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import MODEL, Opt, Options
-from sentcompress.commands.shared import READ_NAME, IdColumn, Seed, SkipBad, TextAs, no_file, nothing_at
+from sentcompress.commands.shared import (
+    MOST_VECTOR_BYTES,
+    READ_NAME,
+    IdColumn,
+    Seed,
+    SkipBad,
+    TextAs,
+    no_file,
+    nothing_at,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +42,13 @@ class Params(Options):
         ),
     ] = "10MB"
     vector_bytes: Annotated[
-        int | None, Opt("Maximum bytes per stored vector.", minimum=1, default="one per dimension of the teacher")
+        int | None,
+        Opt(
+            "Maximum bytes per stored vector.",
+            minimum=1,
+            maximum=MOST_VECTOR_BYTES,
+            default="one per dimension of the teacher",
+        ),
     ] = None
     time: Annotated[
         str,

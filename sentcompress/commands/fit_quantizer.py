@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from sentcompress.commands import Command
 from sentcompress.commands.options import Opt
-from sentcompress.commands.shared import LEAST_PASSAGES, ReferenceOptions
+from sentcompress.commands.shared import LEAST_PASSAGES, MOST_VECTOR_BYTES, ReferenceOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class Params(ReferenceOptions):
 
     command: ClassVar[str] = "fit-quantizer"
 
-    vector_bytes: Annotated[int, Opt("Maximum bytes per stored vector.", minimum=1, maximum=1_000_000)] = 128
+    vector_bytes: Annotated[int, Opt("Maximum bytes per stored vector.", minimum=1, maximum=MOST_VECTOR_BYTES)] = 128
     store: Annotated[
         str,
         Opt(

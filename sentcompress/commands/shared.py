@@ -19,6 +19,8 @@ CUTOFF = 10
 LEAST_PASSAGES = CUTOFF + 1
 # Passages that are searched to score a checkpoint: few enough that this takes seconds.
 DEV_PASSAGES = 3000
+# A stored vector with more bytes than any model's vector in float32.
+MOST_VECTOR_BYTES = 1_000_000
 NEWEST_STUDENT = "the newest student"
 # Checks the option `name`, so that a recipe with an invalid name is rejected before it runs.
 READ_NAME = "sentcompress.store.names:read_name"

@@ -378,6 +378,13 @@ def test_a_kept_index_has_no_size_to_choose(tmp_path: Path) -> None:
         Params(inputs=("docs/",), keep_index=True, vector_bytes=128).check()
 
 
+def test_a_size_that_a_later_stage_would_refuse_is_refused_at_once(documents: Path) -> None:
+    fit = find_command("fit-quantizer").params(vector_bytes=2_000_000)
+    for params in (asked(documents, Path("embedded"), vector_bytes=2_000_000), fit):
+        with pytest.raises(UsageError, match=r"`vector_bytes` must be .*1000000"):
+            params.check()
+
+
 def test_a_wrong_judged_folder_is_found_before_the_documents_are_read(tmp_path: Path, documents: Path) -> None:
     work, empty = WorkDirectory(tmp_path / "work"), tmp_path / "empty"
     empty.mkdir()
