@@ -83,6 +83,8 @@ class Documents:
     def training_texts(self, own: str) -> dict[str, Any]:
         """The options of `augment` for the texts to train on; `own` names those of the documents."""
         texts: dict[str, Any] = {"inputs": [own, *self.general]}
+        if self.general and self.skip_bad:
+            texts["skip-bad"] = True
         if self.general:
             each = GENERAL / len(self.general)
             texts["share"] = [f"{own}={1 - GENERAL:g}", *(f"{one}={each:g}" for one in self.general)]

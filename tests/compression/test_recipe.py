@@ -57,6 +57,16 @@ def test_every_stage_has_valid_options_and_names_only_what_is_made_before(of: Co
     assert stages[-1]["name"] == "docs-speed"
 
 
+def test_lines_of_general_text_are_skipped_like_those_of_documents() -> None:
+    def asked(documents: Documents) -> object:
+        stages = plan([PUBLISHED], documents=documents).stages()
+        return next(stage for stage in stages if stage["command"] == "augment").get("skip-bad")
+
+    assert asked(Documents(["docs/"], general=["/wiki"], skip_bad=True))
+    assert not asked(Documents(["docs/"], general=["/wiki"]))
+    assert not asked(Documents(["docs/"], skip_bad=True)), "their passages were written by split-documents"
+
+
 def test_documents_are_split_as_they_were_asked_for() -> None:
     documents = Documents(["a.csv"], columns=["body"], id_column="url", skip_bad=True, text_as="line")
     split = next(plan([PUBLISHED], documents=documents).stages())
