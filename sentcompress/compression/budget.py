@@ -19,6 +19,8 @@ LEAST_TRIAL, LEAST_TRAINING = 45.0, 30.0
 # Fewest texts for the teacher to encode: usually, and if there would otherwise be no time to train. A published student
 # is still good with so few.
 LEAST_TEXTS, TIGHT_TEXTS = 1000, 500
+# Number of texts in the sentence table if nothing is trained: it is then only for the benchmark.
+BENCH_TEXTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Budget:
 
     Attributes:
         seconds: total time.
-        texts: number of texts that the teacher encodes; None for all of them.
+        texts: number of texts that the teacher encodes, or if nothing is trained, that the benchmark draws from; None
+            for all of them.
         words: number of words in these texts.
         embedding: time for encoding them.
         rounds: training time of each candidate, for every round before the last.
@@ -127,7 +130,10 @@ def _budget(seconds: float, load: EmbeddingLoad, candidates: int, ease: float = 
         averaged: whether the trained weights are averaged with the initial ones.
     """
     embedding = _embedding(seconds, load, ease) if candidates else 0.0
-    sampled = embedding / load.seconds if candidates and embedding < load.seconds else None
+    if candidates:
+        sampled = embedding / load.seconds if embedding < load.seconds else None
+    else:
+        sampled = BENCH_TEXTS / load.texts if load.texts > BENCH_TEXTS else None
     measured = measuring_of(seconds, load, candidates, _trials(candidates), ease, averaged=averaged)
     training = seconds - load.spent - embedding - measured.seconds
     rounds: tuple[float, ...] = ()

@@ -50,6 +50,7 @@ def _told_steps(plan: CompressionPlan) -> list[str]:
         longer = ["This is longer than the requested time, and cannot be shortened."]
         return [
             "The teacher itself fits, with weights in int8 instead of float32: nothing is trained.",
+            *(["`general_text` has no effect, because it would only be trained on."] if plan.documents.general else []),
             FASTER,
             _told_measuring(plan),
             *(longer if budget.measuring > budget.seconds else []),

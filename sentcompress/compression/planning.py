@@ -75,8 +75,8 @@ def make_plan(
     documents = _documents(params)
     artifact = split(documents.split_stage(name, params.seed))
     load = measured_workload(artifact, encoder, reporter, started)
-    load = load.with_more(GENERAL) if documents.general else load
     if not candidates[0].untrained:
+        load = load.with_more(GENERAL) if documents.general else load
         most_work = max(one.multiplications for one in candidates) / teacher.multiplications()
         load = replace(load, student_cost=most_work + SAME_FOR_ALL)
     budget = _budget(params, load, candidates)

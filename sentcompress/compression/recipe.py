@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sentcompress.commands.distill import OF_PUBLISHED
@@ -143,7 +143,8 @@ class CompressionPlan:
         yield from self._proof(best)
 
     def _data(self) -> Iterator[dict[str, Any]]:
-        of = self.documents
+        # General text is only trained on.
+        of = replace(self.documents, general=()) if self.untrained else self.documents
         yield of.split_stage(self.name, self.seed)
         augment = {"command": "augment", **of.training_texts(f"documents/{self.name}"), "wordnet": 0}
         # A limit in words samples texts from all parts of the documents.

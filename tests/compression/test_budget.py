@@ -221,6 +221,9 @@ def test_a_slow_teacher_is_timed_with_a_hundred_sentences_at_least() -> None:
 def test_nothing_is_trained_without_candidates() -> None:
     budget = share_out(60, EmbeddingLoad(1000, 75_000, 100_000, 20_000, 10_000, 5000), 0)
     assert (budget.rounds, budget.last) == ((), 0.0)
+    assert (budget.texts, budget.words) == (None, 75_000)
+    many = share_out(60, EmbeddingLoad(6_000_000, 450_000_000, 600_000_000, 20_000, 10_000, 5000), 0)
+    assert (many.texts, many.words) == (20_000, 1_500_000), "the benchmark needs no table of all texts"
 
 
 def test_searches_are_among_fewer_passages_where_time_is_short() -> None:

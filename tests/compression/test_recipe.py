@@ -204,6 +204,14 @@ def test_the_teacher_itself_is_not_trained() -> None:
     assert next(stage["model"] for stage in plan([OWN]).stages() if stage["command"] == "export") == "embedded"
 
 
+def test_general_text_is_not_read_where_nothing_is_trained() -> None:
+    of = plan([OWN], documents=Documents(["docs/"], general=["/wiki"]))
+    augment = next(stage for stage in of.stages() if stage["command"] == "augment")
+    assert augment["inputs"] == ["documents/docs"]
+    assert not {"share", "words"} & augment.keys()
+    assert "`general_text` has no effect, because it would only be trained on." in told(of)
+
+
 def test_a_student_for_the_index_that_is_there_is_exported_as_a_router() -> None:
     def router(of: CompressionPlan) -> object:
         return next(stage.get("router") for stage in of.stages() if stage["command"] == "export")
