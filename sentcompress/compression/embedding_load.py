@@ -26,6 +26,7 @@ class EmbeddingLoad:
         passage_tokens: mean number of tokens per passage; None: the mean over all texts.
         student_cost: a student's encoding time as a share of the teacher's.
         held_out: number of passages in held-out documents; None: unknown, at most `searched`.
+        reading: seconds to read the file of these texts once, which is long for millions of documents.
     """
 
     texts: int
@@ -38,6 +39,7 @@ class EmbeddingLoad:
     passage_tokens: float | None = None
     student_cost: float = STUDENT_COST
     held_out: float | None = None
+    reading: float = 0.0
 
     @property
     def seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""Estimates how long a compression takes for searches, number formats, the export and benchmarks."""
+"""Estimates how long a compression takes for everything but encoding the training texts and training."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ STAGE, TRAINING_STAGES = 2.0, 4
 # Number of stages before training (reading, encoding) and after it (quantizer, export, its search, bench). Additional
 # stages if weights are averaged: two searches, and `average` and `select`, which are short and count as one.
 FIRST_STAGES, LAST_STAGES, CHOOSING_STAGES = 2, 4, 3
+# How long `augment` reads the training texts, and `fit-quantizer` and `export` together, as multiples of reading them
+# once.
+READ_FIRST, READ_LAST = 6.0, 3.0
 # Seconds to fit number formats to 1,000 passages and to search 1,000 with each format. Seconds to export, calibrate and
 # verify graphs; they double for a student that needs EXPORTED seconds per text.
 FITTING, EXPORTING, EXPORTED = 5.0, 16.0, 0.006
@@ -51,7 +54,7 @@ class Measuring:
         sample: number of passages that number formats are fitted on.
         benched: number of sentences of the benchmark.
         benching: time limit of the benchmark in seconds.
-        seconds: time for all measurements.
+        seconds: time for all measurements, and for reading the training texts.
         afterwards: the part of `seconds` that comes after all candidates were compared.
     """
 
@@ -104,6 +107,7 @@ def measuring_of(
     by_student = scored + tried + max(0, fitted + searched - cached - _in_both(fitted, searched - own, load))
     last += (by_teacher + student * (by_student + GRAPH_COST * searched)) * passage
     last += FITTING * (fitted + searched) / 2000 + EXPORTING * (1 + student * each / EXPORTED)
+    last += READ_LAST * load.reading
     # The teacher encodes the passages of checkpoints for the first training.
     first = scored * passage
     compared, last = (compared + first, last) if trials else (compared, last + first)
@@ -114,7 +118,7 @@ def measuring_of(
         sample=sample,
         benched=benched,
         benching=max(timed, BENCH * seconds),
-        seconds=STAGE * FIRST_STAGES + compared + last,
+        seconds=STAGE * FIRST_STAGES + READ_FIRST * load.reading + compared + last,
         afterwards=last,
     )
 

@@ -35,7 +35,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
         started: when the compression began, by `time.monotonic`.
     """
     with reporter.phase("counting words"):
-        words, sample = _words_and_sample(documents)
+        words, sample, reading = _words_and_sample(documents)
     texts = [str(row["text"]) for row in sample]
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     passages = lengths[[row["kind"] == PASSAGE for row in sample]]
@@ -59,6 +59,7 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
         spent=time.monotonic() - started,
         passage_tokens=float(passages.mean()) if len(passages) else None,
         held_out=_held_out(documents.facts),
+        reading=reading,
     )
 
 
@@ -97,11 +98,15 @@ def judged_seconds(folder: Path, load: EmbeddingLoad, longest: int) -> float:
     return (1 + STUDENT_COST) * size * read / CHARACTERS / load.exact_tokens_per_second
 
 
-def _words_and_sample(documents: Artifact) -> tuple[int, list[dict[str, Any]]]:
-    """The words of all training texts, and rows spread over the whole file."""
+def _words_and_sample(documents: Artifact) -> tuple[int, list[dict[str, Any]], float]:
+    """The words of all training texts, rows sampled at random, and the seconds to read the file once."""
     path, words, count = documents.path / TRAIN, 0, 0
+    began = time.perf_counter()
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             words, count = words + len(json.loads(line)["text"].split()), count + 1
+    reading = time.perf_counter() - began
+    # Not every n-th row: titles, passages and queries are in a regular order.
+    chosen = set(np.random.default_rng(0).choice(count, min(COUNTED, count), replace=False).tolist())
     with path.open(encoding="utf-8") as lines:
-        return words, [json.loads(line) for line in islice(lines, 0, None, max(1, count // COUNTED))]
+        return words, [json.loads(line) for number, line in enumerate(lines) if number in chosen], reading

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sentcompress.compression.budget import LEAST_TRAINING, TooShortError, share_out
 from sentcompress.compression.embedding_load import EmbeddingLoad
-from sentcompress.compression.measuring_time import MARGIN, SCORING, STAGE, TIGHT_PASSAGES
+from sentcompress.compression.measuring_time import MARGIN, READ_FIRST, READ_LAST, SCORING, STAGE, TIGHT_PASSAGES
 
 
 @given(
@@ -78,6 +78,16 @@ def test_candidates_are_compared_only_if_there_is_time_to_train_each(candidates:
         assert training >= first
         assert each * sum(trials) == pytest.approx(0.3 * training)
         assert each >= 45
+
+
+def test_reading_millions_of_texts_takes_time_before_and_after_the_training() -> None:
+    load = EmbeddingLoad(6_000_000, 450_000_000, 600_000_000, 20_000, 10_000, 20_000, student_cost=0.5)
+    quick, slow = (share_out(3600, one, 1) for one in (load, replace(load, reading=20.0)))
+    before = READ_FIRST * 20.0
+    afterwards = (1 + MARGIN) * READ_LAST * 20.0
+    assert slow.afterwards - quick.afterwards == pytest.approx(afterwards)
+    assert slow.measuring - quick.measuring == pytest.approx(before + afterwards)
+    assert quick.last - slow.last == pytest.approx(before + afterwards)
 
 
 def test_checkpoints_are_scored_among_as_many_passages_as_are_searched_afterwards() -> None:

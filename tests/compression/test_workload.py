@@ -6,6 +6,7 @@ import gzip
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,7 +42,27 @@ def test_texts_and_tokens_are_those_of_the_training_part(tmp_path: Path) -> None
     # All of the collection that is not trained on.
     assert load.held_out == pytest.approx(load.searched - len(passages), rel=0.2)
     assert load.seconds > 0
+    assert 0 < load.reading < load.spent
     assert load.exact_seconds_per_text > 0
+
+
+def test_the_sample_has_all_kinds_of_texts_although_their_order_is_regular(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every document a title, a passage and two queries: every fourth row would be a title."""
+    texts = {"title": "river cloud", "passage": " ".join(40 * ["river"]), "query": "cloud engine river"}
+    kinds = ("title", "passage", "query", "query")
+    rows = [json.dumps({"text": texts[kind], "kind": kind, "document": "0"}) for kind in 200 * kinds]
+    (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = {"passages": 200, "titles": 200, "queries": 400, "corpus": 100, "documents": 210, "sections": 0}
+    documents = SimpleNamespace(path=tmp_path, facts={**facts, "held_out_documents": 10})
+    monkeypatch.setattr(workload, "COUNTED", 200)
+    monkeypatch.setattr(workload, "_tokens_per_second", lambda *_: 1000.0)
+    work = WorkDirectory(tmp_path / "work")
+    encoder = find_model(work, str(make_tiny_model(tmp_path / "teacher"))).load()
+    load = measured_workload(documents, encoder, SILENT, time.monotonic())  # type: ignore[arg-type]
+    whole = 200 * sum(len(encoder.tokenize([texts[kind]])[0]) for kind in kinds)
+    assert load.tokens == pytest.approx(whole, rel=0.2)
 
 
 def test_the_exact_speed_is_that_in_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
