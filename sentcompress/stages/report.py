@@ -36,9 +36,12 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
 
     Raises:
         MissingArtifactError: if there is no student and no evaluated model, or no evaluation of the chosen model.
+        InputError: if a Markdown file of the user has the name of the page's.
     """
     params.check()
     check_installed("matplotlib")
+    if params.output is not None:
+        _check_markdown(params.output)
     evidence = gather(work)
     for reference, why in evidence.left_out.items():
         reporter.note(f"{reference} is omitted: {why}")
@@ -70,6 +73,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> dic
         "markdown": render_markdown(report, f"{page.parent.as_posix()}/"),
         **_document(report, pictures),
     }
+
+
+def _check_markdown(page: Path) -> None:
+    """Raise InputError if the Markdown of the page would replace a file of the user, who named only the page."""
+    beside = page.with_suffix(".md")
+    if beside.exists() and not page.exists():
+        raise InputError(
+            f"{beside} exists, and the Markdown of the report would replace it",
+            ("name another page with `output`", "remove that file"),
+        )
 
 
 def _result(evidence: Evidence, chosen: str, lines: Sequence[VerdictLine]) -> dict[str, Any] | None:

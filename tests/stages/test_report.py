@@ -12,7 +12,7 @@ import report_works as works
 from listening import Listener
 
 from sentcompress.cli.main import _run
-from sentcompress.errors import MissingArtifactError, UsageError
+from sentcompress.errors import InputError, MissingArtifactError, UsageError
 from sentcompress.stages import report
 from sentcompress.store import WorkDirectory
 
@@ -315,6 +315,21 @@ def test_a_model_from_outside_has_a_report_without_any_student(
     assert "1 model, 1 evaluation in" in words(tree(page))
     assert _run(["report", "--model", "shrot", "--work", str(work.path)]) == 1
     assert "did you mean short?" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_a_markdown_file_of_the_user_is_not_replaced(measured: WorkDirectory, tmp_path: Path) -> None:
+    own = tmp_path / "README.md"
+    own.write_text("mine\n", encoding="utf-8")
+    asked = report.Params(output=tmp_path / "README.html")
+    with pytest.raises(InputError, match=r"README\.md exists, and the Markdown of the report would replace it"):
+        report.run(asked, measured)
+    assert own.read_text(encoding="utf-8") == "mine\n"
+    own.unlink()
+    report.run(asked, measured)
+    before = own.read_text(encoding="utf-8")
+    report.run(asked, measured)
+    assert own.read_text(encoding="utf-8").splitlines()[0] == before.splitlines()[0], "that of a report is"
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
