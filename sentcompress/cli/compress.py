@@ -26,7 +26,7 @@ def document(result: Result, call: Call) -> dict[str, Any]:
     return {
         "name": result.name,
         "recipe": str(result.recipe),
-        "plan": list(result.plan),
+        "plan": _plan(result, call),
         "seconds": round(result.seconds, 1),
         "verdict": result.verdict.as_dict() if result.verdict else None,
         "report": str(result.report) if result.report else None,
@@ -36,8 +36,8 @@ def document(result: Result, call: Call) -> dict[str, Any]:
 def show(result: Result, call: Call) -> str | None:
     """The plan (dry run), or the verdict and where the model is."""
     if call.params.dry_run:
-        for line in result.plan:
-            say_wrapped(spelled(line, type(call.params)))
+        for line in _plan(result, call):
+            say_wrapped(line)
         say(f"Plan: {result.recipe}")
         return "the same command without --dry-run"
     if result.verdict is None:
@@ -60,6 +60,10 @@ def show(result: Result, call: Call) -> str | None:
     search += f" --model {shell_word(f'exports/{result.name}')}"
     kept = " --keep-index" if call.params.keep_index else ""
     return search + f" --compare {shell_word(call.params.teacher)}" + kept + f" --work {shell_word(call.work)}"
+
+
+def _plan(result: Result, call: Call) -> list[str]:
+    return [spelled(line, type(call.params)) for line in result.plan]
 
 
 def _encode_line(result: Result, call: Call) -> str:

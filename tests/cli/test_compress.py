@@ -102,5 +102,6 @@ def test_without_a_verdict_only_the_plan_is_named(capsys: pytest.CaptureFixture[
         plan[1],
         "Plan: w/plans/docs.toml",
     ]
+    assert compress.document(result, dry)["plan"] == ["Read 2 documents (choose with --column)", plan[1]]
     assert compress.show(result, edited) == "sentcompress report --work w"
     assert capsys.readouterr().out == "Plan: w/plans/docs.toml, run in 5 min\n"
