@@ -43,6 +43,7 @@ from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.sources import resolve
 from sentcompress.published import PUBLISHED
 from sentcompress.quantization.choice import shortened, turn_of
+from sentcompress.store import WorkDirectory
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = FOLDER / "results"
@@ -151,11 +152,10 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     script = load("compress_documents")
     export = str(tmp_path / "work" / "exports" / "small")
     verdict = {"bytes": 9_000_000, "vector_bytes": 128, "fidelity": 90.0, "export": export}
-    cut = "general-5m, a published student, cut to a vocabulary of 19,500 tokens"
-    tried = f"Candidates: {cut}, weights of 4 bits (8.99 MB); general-2m, a published student (2.47 MB)"
-    answer = {"verdict": verdict, "plan": ["Read 9 documents", tried], **scored(60.0, 64.0, 71.2)}
+    answer = {"verdict": verdict, "plan": ["Read 9 documents"], **scored(60.0, 64.0, 71.2)}
     lines = recorded(script, monkeypatch, answer)
     monkeypatch.setattr(script.os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(script, "chosen", lambda _: "`general-5m`, cut, 4 bits")
     sts = tmp_path / "sts"
     rows = [
         {
@@ -177,6 +177,34 @@ def test_compress_is_judged_as_deployed(tmp_path: Path, monkeypatch: pytest.Monk
     assert text.count("| 0.5 |") == 2, "the cores that each run had"
     assert "| `general-5m`, cut, 4 bits | 9.00 MB | 128 B | 93.8% | 93.8% | 97% | 90.0 | 71.2 | 72.2 |" in text
     assert "| 93.8% |  | 98% |" in text
+
+
+@pytest.mark.parametrize(
+    ("start", "vocabulary", "weight_format", "told"),
+    [
+        ("general-5m", 19_500, "int4", "`general-5m`, cut, 4 bits"),
+        ("general-9m", None, "int8", "`general-9m`"),
+        ("teacher:6", 15_000, "int4", "teacher, 4 bits"),
+        (None, None, "int8", "teacher"),
+    ],
+)
+def test_the_table_names_what_an_export_of_compress_was_trained_from(
+    tmp_path: Path, start: str | None, vocabulary: int | None, weight_format: str, told: str
+) -> None:
+    work, last = WorkDirectory(tmp_path / "work"), None
+    if start:
+        first = works.trained(work, "small-1-1", start, vocabulary=vocabulary)
+        facts = {"student": "small-1-1", "vocabulary": None}
+        last = works.make(work, "students", "small-last", "distill", facts, {first.reference: first.digest})
+    works.export(work, last, "small", weight_format=weight_format)
+    assert load("compress_documents").chosen(work) == told
+
+
+def test_a_row_replaces_that_of_its_collection_and_budget() -> None:
+    with_row = load("compress_documents").with_row
+    law, quora = {"collection": "law", "name": "3MB"}, {"collection": "Quora", "name": "3MB"}
+    assert with_row([law, quora], {**law, "minutes": 1}) == [{**law, "minutes": 1}, quora]
+    assert with_row([law], {**law, "name": "10MB-128"}) == [law, {**law, "name": "10MB-128"}]
 
 
 def write_gzip(path: Path, *lines: str) -> None:
