@@ -1,7 +1,7 @@
 """The size of an int8 graph before it is exported, computed from a model's configuration.
 
 A weight of a matrix takes one byte, or 0.58 bytes if weights are stored in 4 bits; every other parameter takes four
-bytes. In int8, the estimate differs by at most 0.4% from the graphs of all-MiniLM-L6-v2, of the published students and of
+bytes. In int8, the estimate differs by at most 0.4% from the graphs of all-MiniLM-L6-v2, the published students and
 shapes cut from them. In 4 bits, it is larger than these graphs by 0.2 to 0.7%, and by 1.7% for general-2m.
 """
 

@@ -114,8 +114,8 @@ def test_the_whole_teacher_with_weights_of_four_bits_keeps_its_vocabulary_where_
         (2_200_000, [("general-5m", 8_500, None)]),
         (1_400_000, [("general-2m", 14_000, None)]),
         # It would lose neurons too: a smaller one that would not is tried beside it.
-        (3_000_000, [("general-9m", 10_500, 96), ("general-5m", 19_500, None)]),
-        (2_000_000, [("general-5m", 10_500, 384), ("general-2m", None, None)]),
+        (3_000_000, [("general-9m", 8_500, 192), ("general-5m", 19_500, None)]),
+        (2_000_000, [("general-5m", 9_000, 512), ("general-2m", None, None)]),
         (6_000_000, [("general-9m", None, None)]),
         (900_000, []),
     ],
@@ -188,17 +188,17 @@ def test_the_work_of_a_shape_is_that_of_the_layers_it_applies() -> None:
     assert whole.multiplications == 4 * (4 * 384**2 + 2 * 384 * 640)
     assert small.multiplications == 3 * (4 * 384**2 + 2 * 384 * 256)
     cut = fitting(MINILM, 3_000_000, with_published=True, count=1)[0]
-    assert cut.multiplications == 4 * (4 * 384**2 + 2 * 384 * 96)
+    assert cut.multiplications == 4 * (4 * 384**2 + 2 * 384 * 192)
 
 
 def test_the_graph_of_a_cut_student_is_as_large_as_computed() -> None:
     """Its parameters are counted, because making the graph takes long: 4.625 bits for a weight of a matrix, else 32."""
     [shape, _] = [one for one in fitting(MINILM, 3_000_000, with_published=True, count=9) if one.published]
-    cut = Shape(vocabulary=10_500, character_count=2, feed_forward=96)
+    cut = Shape(vocabulary=8_500, character_count=2, feed_forward=192)
     student = InitialStudent(shape.student, resolve(str(FOLDER / shape.student)), cut)
     weights = student.load([["a text of the documents"]]).transformer.named_parameters()
     size = sum(tensor.numel() * (BITS / 8 if tensor.dim() == 2 else 4) for _, tensor in weights)
-    assert size == pytest.approx(shape.bytes - graph_overhead(384, 96, "int4", layers=4), rel=0.002)
+    assert size == pytest.approx(shape.bytes - graph_overhead(384, 192, "int4", layers=4), rel=0.002)
 
 
 def test_fewer_neurons_are_whole_blocks_of_weights() -> None:
