@@ -192,7 +192,7 @@ def conditions(sharing: int) -> dict[str, Any]:
     return {**machine(), "cores": len(os.sched_getaffinity(0)) / sharing}
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table."""
     lines = [
         "# compress on four collections",
