@@ -9,8 +9,11 @@ text-embeddings-inference expect token states [B, T, H], and would pool the vect
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -123,7 +126,7 @@ def _trace(encoder: Encoder) -> Any:
     ids = torch.full((2, length), pad + 1, dtype=torch.int64).where(mask == 1, pad)
     axes = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=1, max=longest)}
     # Unfused attention becomes fewer and simpler nodes than torch's fused attention.
-    with encoder.plain_attention(), quiet(), torch.no_grad():
+    with encoder.plain_attention(), quiet(), _graph_not_printed(), torch.no_grad():
         try:
             program = torch.onnx.export(
                 FusedGraph(encoder).eval(),
@@ -143,3 +146,10 @@ def _trace(encoder: Encoder) -> Any:
             ) from error
     assert program is not None  # None only if the exporter writes the file itself
     return program.model_proto
+
+
+@contextmanager
+def _graph_not_printed() -> Iterator[None]:
+    """Without this, torch prints hundreds of lines of a graph that it cannot trace, by the function `print` itself."""
+    with mock.patch("torch.export._trace.print", create=True):
+        yield

@@ -311,7 +311,9 @@ def test_a_tokenizer_that_only_python_has_is_refused(tmp_path: Path) -> None:
     assert caught.value.hint == "export with `formats` folder"
 
 
-def test_a_model_that_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_traced_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     encoder = make_encoder("bert")
 
     def depends_on_values(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -321,3 +323,4 @@ def test_a_model_that_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: p
     with pytest.raises(SentcompressError, match="a bert model cannot be converted to ONNX"):
         write_graph(encoder, tmp_path / "graph.onnx")
     assert encoder.transformer.config._attn_implementation == "sdpa"
+    assert capsys.readouterr() == ("", ""), "torch prints hundreds of lines"
