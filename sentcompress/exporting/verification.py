@@ -20,7 +20,7 @@ from sentcompress.errors import SentcompressError
 from sentcompress.exporting.formats import BATCH, Format, Reader
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
-from sentcompress.models.token_batches import by_length
+from sentcompress.models.token_batches import by_length, padded
 from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
@@ -235,9 +235,10 @@ def verify_formats(
     """Format name -> agreement of its vectors with the model's own; warns if those of an inexact format differ a lot.
 
     Raises:
-        SentcompressError: if a format fails verification.
+        SentcompressError: if a format fails verification, or the model's own vectors depend on padding.
     """
     vectors = encoder_vectors(encoder, texts)
+    _require_padding_ignored(encoder, texts, vectors)
     checked: dict[str, dict[str, Any]] = {}
     for name, one in formats.items():
         expected = unit(vectors) if one.unit_length else vectors
@@ -254,3 +255,25 @@ def verify_formats(
                 "score them with `sts` before using them"
             )
     return checked
+
+
+def _require_padding_ignored(encoder: Encoder, texts: Sequence[str], vectors: Vectors) -> None:
+    """Raise SentcompressError if a vector depends on the padding of its batch, as that of ConvBERT does.
+
+    No export of such a model can agree with it in all batches.
+
+    Args:
+        texts: in order of length; the shortest one is encoded with another one.
+        vectors: [N, D] the vectors of the texts, each encoded alone.
+    """
+    tokens = encoder.tokenize([texts[0], texts[len(texts) // 2]])
+    ids, mask = (torch.from_numpy(part).to(encoder.device) for part in padded(tokens, encoder.padding))
+    with torch.inference_mode():
+        together = encoder(ids, mask).float().cpu().numpy()
+    cosine = agreement(together[:1], vectors[:1]).min_cosine
+    if np.isfinite(together).all() and not at_least(cosine, LEAST_COSINE):
+        raise SentcompressError(
+            f"the vectors of a {encoder.architecture} model depend on the padding of their batch (cosine "
+            f"{cosine:.3f}), so an export cannot be verified",
+            "nothing was written; use a model of another architecture",
+        )

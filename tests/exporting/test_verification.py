@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import load_model
+from transformers import ConvBertConfig, ConvBertModel
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting import verification
@@ -180,7 +181,7 @@ def test_an_exact_format_is_checked_in_batches_and_one_text_at_a_time(student: t
     encoder, texts = student[0], ["the dog runs", "a cat"]
     vectors = encoder_vectors(encoder, texts)
     one = Format()
-    one.title = "graph"  # type: ignore[misc]
+    one.title = "graph"
 
     def verified(batched: np.ndarray, single: np.ndarray) -> dict[str, dict[str, Any]]:
         return verification.verify_formats(encoder, texts, {"g": one}, {"g": FixedReader(batched, single)}, SILENT)
@@ -189,6 +190,17 @@ def test_an_exact_format_is_checked_in_batches_and_one_text_at_a_time(student: t
     for batched, single in ((vectors, -vectors), (-vectors, vectors)):
         with pytest.raises(SentcompressError, match="has a cosine of -1"):
             verified(batched, single)
+
+
+def test_a_model_whose_vectors_depend_on_padding_is_named(student: tuple[Encoder, Path], sentences: list[str]) -> None:
+    """Its export would be said to differ from it."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32}
+    base = student[0]
+    model = ConvBertModel(ConvBertConfig(vocab_size=len(base.tokenizer), **sizes, initializer_range=0.5))
+    encoder = TransformerEncoder(model, base.tokenizer, text=base.text).eval()
+    with pytest.raises(SentcompressError, match="vectors of a convbert model depend on the padding of their batch"):
+        verification.verify_formats(encoder, with_extremes(sentences[:20], encoder), {}, {}, SILENT)
 
 
 def test_int8_vectors_of_zeros_fail_even_when_batches_are_fine() -> None:
