@@ -108,6 +108,8 @@ FAMILIES = {
 }
 # Encoder-decoders whose encoder alone computes the token states, by `model_type`: transformers' class for the encoder.
 ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+# The number of positions that XLNet's configuration gives.
+NO_LIMIT = -1
 # The settings that BERT, RoBERTa, ELECTRA and ALBERT have in common, besides the widths and lengths of their tables.
 COMMON_SETTINGS = (
     *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "layer_norm_eps"),
@@ -115,6 +117,8 @@ COMMON_SETTINGS = (
 )
 
 
+# Outside of FAMILIES: architectures whose states differ without token types, even if all of them are 0.
+TYPED = ("xlm", "flaubert", "gpt2", "xlnet", "funnel")
 WITH_LAYERS = tuple(name for name, family in FAMILIES.items() if family.layers)
 FACTORISABLE = tuple(name for name, family in FAMILIES.items() if family.factorisable)
 
@@ -173,4 +177,5 @@ def readable_positions(transformer: Any) -> int | None:
     table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
     if isinstance(table, nn.Embedding):
         return table.num_embeddings - first_position(table)
-    return getattr(transformer.config, "max_position_embeddings", None)
+    found = getattr(transformer.config, "max_position_embeddings", None)
+    return None if found == NO_LIMIT else found

@@ -163,6 +163,17 @@ def token_ids(
     return ids
 
 
+def token_types(tokenizer: TransformersTokenizer, text: str) -> dict[int, int] | None:
+    """Token id -> token type, of the tokens of a short text; None if the tokenizer gives no types.
+
+    All words of a text have the same type. XLNet's [CLS] has another one.
+    """
+    with _one_call:
+        found = tokenizer([text], padding=False, verbose=False)
+    types = found.get("token_type_ids")
+    return dict(zip(found["input_ids"][0], types[0], strict=True)) if types else None
+
+
 def _only_calls_backend(tokenizer: TransformersTokenizer) -> bool:
     """Whether a tokenizer's ids are those of its backend."""
     from transformers import PreTrainedTokenizerFast

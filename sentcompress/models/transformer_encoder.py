@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sentcompress.models.encoder import Encoder
-from sentcompress.models.families import ENCODERS, FAMILIES, key_biases, readable_positions, table_projection
-from sentcompress.models.text_settings import TransformersTokenizer
+from sentcompress.models.families import (
+    ENCODERS,
+    FAMILIES,
+    TYPED,
+    key_biases,
+    readable_positions,
+    table_projection,
+)
+from sentcompress.models.text_settings import TransformersTokenizer, token_types
 
 # Settings that the shapes of the weights do not show: ALBERT's number of passes, for example, or of attention heads.
 TELLING = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act")
@@ -71,10 +79,21 @@ class TransformerEncoder(Encoder):
     def hidden_states(
         self, input_ids: Tensor, attention_mask: Tensor | None, *, every_layer: bool
     ) -> tuple[Tensor, ...]:
-        asked = {"output_hidden_states": True} if every_layer else {}
+        asked: dict[str, Any] = {"output_hidden_states": True} if every_layer else {}
+        if self._types is not None:
+            types = torch.zeros_like(input_ids)
+            for token, kind in self._types.items():
+                types = torch.where(input_ids == token, kind, types)
+            asked["token_type_ids"] = types
         output = self.transformer(input_ids=input_ids, attention_mask=self._prepared(attention_mask), **asked)
         before = output.hidden_states[:-1] if every_layer else ()
         return (*before, output.last_hidden_state)
+
+    @cached_property
+    def _types(self) -> dict[int, int] | None:
+        """The tokens whose type is not 0, if the architecture and the tokenizer have types."""
+        found = token_types(self.tokenizer, "a") if self.architecture in TYPED else None
+        return None if found is None else {token: kind for token, kind in found.items() if kind}
 
     def _prepared(self, mask: Tensor | None) -> Tensor | None:
         """A mask [B, T] in the form that attention uses, [B, 1, 1, T], for architectures that take it.

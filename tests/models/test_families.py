@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from tiny_models import load_model, make_roberta, tiny_transformer
+from sentence_transformers import SentenceTransformer
+from tiny_models import WORDS, load_model, make_roberta, make_sentences, tiny_transformer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
     BertModel,
@@ -22,6 +25,7 @@ from transformers import (
     GPT2Model,
     MPNetConfig,
     MPNetModel,
+    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
     T5Config,
@@ -29,9 +33,12 @@ from transformers import (
     XLMConfig,
     XLMModel,
     XLMRobertaModel,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from sentcompress.errors import InputError
+from sentcompress.exporting.verification import encoder_vectors
 from sentcompress.models.families import FACTORISABLE, FAMILIES, key_biases, readable_positions, table_projection
 from sentcompress.models.shape import Shape
 from sentcompress.models.sources import resolve
@@ -115,11 +122,44 @@ def test_so_many_tokens_can_be_read_and_no_more(kind: str) -> None:
     ],
 )
 def test_token_embeddings_are_the_first_states(make: Callable[[], Any]) -> None:
-    encoder = TransformerEncoder(make().eval(), None, text=TextSettings(max_length=ROWS))
+    untyped: Any = lambda texts, **how: {"input_ids": [[4] for _ in texts]}  # noqa: E731
+    encoder = TransformerEncoder(make().eval(), untyped, text=TextSettings(max_length=ROWS))
     ids = torch.randint(4, 30, (2, 5))
     with torch.inference_mode():
         first = encoder.hidden_states(ids, torch.ones_like(ids), every_layer=True)[0]
         torch.testing.assert_close(encoder.token_embeddings(ids), first)
+
+
+def typed_model(folder: Path, kind: str) -> Path:
+    """A plain checkpoint of an architecture with token types, and a tokenizer of words that gives them."""
+    words = ["[PAD]", "[UNK]", "[SEP]", "[CLS]", *WORDS]
+    inner = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    template, marks = "$A:0 [SEP]:0 [CLS]:2" if kind == "xlnet" else "[CLS] $A [SEP]", [("[SEP]", 2), ("[CLS]", 3)]
+    inner.post_processor = processors.TemplateProcessing(single=template, special_tokens=marks)
+    named = {"pad_token": "[PAD]", "unk_token": "[UNK]", "sep_token": "[SEP]", "cls_token": "[CLS]"}
+    PreTrainedTokenizerFast(tokenizer_object=inner, **named, model_max_length=ROWS).save_pretrained(folder)
+    torch.manual_seed(0)
+    model: Any = (
+        XLNetModel(XLNetConfig(vocab_size=len(words), d_model=8, n_layer=1, n_head=2, d_inner=8, initializer_range=1.0))
+        if kind == "xlnet"
+        else XLMModel(XLMConfig(vocab_size=len(words), emb_dim=8, n_layers=1, n_heads=2, pad_index=0, **PLACES))
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_()
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["xlm", "xlnet"])
+def test_token_types_are_given_as_sentence_transformers_gives_them(kind: str, tmp_path: Path) -> None:
+    """Both models compute other states without types; XLNet's [CLS] has the type 2."""
+    folder, texts = typed_model(tmp_path, kind), make_sentences(4)
+    expected = SentenceTransformer(str(folder), device="cpu", local_files_only=True).encode(texts)
+    encoder = load_model(folder)
+    assert encoder.max_positions == (None if kind == "xlnet" else ROWS)
+    np.testing.assert_allclose(encoder_vectors(encoder, texts), expected, atol=1e-5)
 
 
 def test_a_model_without_a_table_is_read_by_its_configuration() -> None:
