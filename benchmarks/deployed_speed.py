@@ -178,9 +178,7 @@ def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
         f"the shortest times. p50: {facts['queries']} SciFact queries one at a time, tokenisation included, in blocks; "
         f"the median and the smallest of the rounds. {facts['threads']} threads of {facts['machine']['processor']}. "
         f"Load average {facts['load'][0]:.1f} to {facts['load'][1]:.1f}.",
-        "The scores are those of the weights that were timed; [published.md](published.md) has those of the present "
-        "ones. `general-9m` had three layers with 1,536 neurons then. Command: "
-        "`python benchmarks/deployed_speed.py DATA --work WORK`.",
+        "Command: `python benchmarks/deployed_speed.py DATA --work WORK`.",
         "",
         "| model | sentences/s | times the teacher | by shortest times | p50, ms | smallest p50 | STS-B test | "
         "nDCG@10, SciFact dev | of the teacher's |",
