@@ -73,7 +73,7 @@ def _plain(title: str) -> str:
     return title.strip().rstrip(".").casefold()
 
 
-def _write_collection(
+def write_collection(
     folder: Path, texts: Iterable[str], queries: Iterable[str], grades: Iterable[Mapping[int, int]]
 ) -> Path:
     """A folder of corpus, queries and judgements; ids are the places of texts and of queries."""
@@ -90,7 +90,7 @@ def quora_collection(data: Path, folder: Path) -> Path:
     """Question pairs as a folder of corpus, queries and judgements."""
     collection = pairs_data_set(data / "quora" / "quora.tsv.gz", "auto").read()
     texts = (text for chunk in collection.corpus.texts() for text in chunk)
-    return _write_collection(folder, texts, collection.queries, collection.grades)
+    return write_collection(folder, texts, collection.queries, collection.grades)
 
 
 def law_collection(data: Path, folder: Path) -> Path:
@@ -110,7 +110,7 @@ def law_collection(data: Path, folder: Path) -> Path:
     asked = [one for one in titled if often[one[1]] == 1 and _plain(one[1]) not in trained]
     for row, _, rest in asked:
         passages[row] = rest
-    return _write_collection(folder, passages, (title for _, title, _ in asked), ({row: 1} for row, _, _ in asked))
+    return write_collection(folder, passages, (title for _, title, _ in asked), ({row: 1} for row, _, _ in asked))
 
 
 def chosen(work: WorkDirectory) -> str:

@@ -2,7 +2,7 @@
 
     python benchmarks/general_corpus.py DATA corpus
     python benchmarks/published.py DATA --work work-quality --text corpus [--model NAME ...] [--form NAME ...]
-        [--only scores,speed]
+        [--only scores,products,speed]
 
 For the teacher (`embedded`) and each published student: STS-B test and STS13, and nDCG@10 with exact search on Quora,
 msmarco_5k and SciFact dev, in the forms that are deployed:
@@ -17,6 +17,9 @@ msmarco_5k and SciFact dev, in the forms that are deployed:
 - `int8, 128 bytes`: the int8 graph, and document vectors in the format of 128 bytes that `fit-quantizer` chooses on the
   same text;
 - `queries only`: the student (float32) encodes the queries, the teacher the documents.
+
+`products`: for the products of one shop, nDCG@10 of finding those of another shop that are the same (amazon-google and
+abt-buy, all parts of each), in float32. No text of these sets was trained on, and no student was chosen by them.
 
 `speed`: sentences of STS-B test per second in one process, in turns, with `SentenceTransformer.encode` (torch) and with
 the int8 graphs in onnxruntime. Run it on a quiet machine. What is fresh in the work directory is skipped, so an
@@ -37,11 +40,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from compress_documents import quora_collection
+from compress_documents import quora_collection, write_collection
 from deployed_speed import TEACHER, Encode, graph, sentence_transformers, throughput
-from published_page import FLOAT32, PAGES, STS, page, with_table
+from published_page import FLOAT32, PAGES, PRODUCTS, STS, page, with_table
 from running import facts, machine, read_results, sentcompress, write_results
 
+from sentcompress.corpora.entities import SPLITS, entities_data_set
 from sentcompress.corpora.sts import read_dev
 from sentcompress.evaluation.metrics import NDCG, SPEARMAN
 from sentcompress.evaluation.retrieval import EXACT
@@ -66,7 +70,7 @@ UNSEEN = f"law{ENDING}"
 FULL, SHORT, SMALL = "-full", f"-{DIMENSIONS}", f"-{VECTOR_BYTES}-bytes"
 # Name in the commands' results -> name in the tables.
 STS_NAMES = dict(zip(("STS-B", "STS13"), STS, strict=True))
-STEPS = ("scores", "speed")
+STEPS = ("scores", "products", "speed")
 
 
 @dataclass(frozen=True)
@@ -216,6 +220,29 @@ def measure(
     return row
 
 
+def product_collection(data: Path, name: str, folder: Path) -> Path:
+    """Entity pairs of all parts as a folder of corpus, queries and judgements.
+
+    The queries of the parts are joined: `eval-retrieval --entities` evaluates one part at a time.
+    """
+    pairs = data / "er" / name
+    parts = [entities_data_set(pairs, part).read() for part in SPLITS if (pairs / f"{part}.tsv").exists()]
+    grades = {query: grade for part in parts for query, grade in zip(part.queries, part.grades, strict=True)}
+    texts = (text for chunk in parts[0].corpus.texts() for text in chunk)
+    return write_collection(folder, texts, grades, grades.values())
+
+
+def products(names: Sequence[str], data: Path, work: Path) -> dict[str, dict[str, Any]]:
+    """Model -> set of products -> the score of finding the same product."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for title in PRODUCTS:
+        folder = shlex.quote(str(product_collection(data, title, work / title)))
+        for name in names:
+            line = f"--collection {folder} --model {name} --compare {EMBEDDED} --index flat --rounds 1"
+            found[name] |= scores_of(title, facts(f"eval-retrieval {line} --name {name}-{title}", work))
+    return found
+
+
 def sides(names: Sequence[str], work: Path, threads: int) -> dict[str, Encode]:
     """What is timed: the teacher under sentence-transformers, then each student so and as its int8 graph."""
     found = {TEACHER: sentence_transformers(EMBEDDED)}
@@ -249,7 +276,7 @@ def speed(names: Sequence[str], data: Path, work: Path, threads: int, rounds: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with sts, quora, retrieval and corpus")
+    parser.add_argument("data", type=Path, help="folder with sts, quora, retrieval, er and corpus")
     parser.add_argument("--work", type=Path, default=Path("work-quality"))
     parser.add_argument("--model", action="append", help="can be repeated; default: the teacher and all students")
     titles = [form.title for form in FORMS]
@@ -284,6 +311,9 @@ def main() -> None:
             measured[name] = measure(name, asked.data, quora, asked.work, forms, before)
             document["models"] = {one: measured[one] for one in known if one in measured}
             write(document)
+    if "products" in steps:
+        document["products"] = document.get("products", {}) | products(names, asked.data, asked.work)
+        write(document)
     if "speed" in steps:
         document["speed"] = speed(names, asked.data, asked.work, asked.threads, asked.rounds)
         write(document)

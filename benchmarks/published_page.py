@@ -20,6 +20,7 @@ PART = re.compile(r"(?<=<!-- generated: scores -->\n).*?(?=<!-- end -->)", re.DO
 STS = ("STS-B test", "STS13")
 COLLECTIONS = ("Quora", "msmarco_5k", "SciFact dev")
 TEST_SETS = (*STS, *COLLECTIONS)
+PRODUCTS = ("amazon-google", "abt-buy")
 # The form that has all dimensions, under torch.
 FLOAT32 = "float32"
 
@@ -50,6 +51,8 @@ def page(document: Mapping[str, Any]) -> str:
         "## Size",
         markdown_table(("model", "parameters", "dimensions", "weights", "int8 graph"), _size_rows(models), 1),
     ]
+    if document.get("products"):
+        parts += _product_parts(document["products"])
     if document.get("speed"):
         parts += _speed_parts(document["speed"])
     return "\n\n".join([*parts, *_peer_parts(models)]) + "\n"
@@ -77,6 +80,25 @@ def _size_rows(models: Mapping[str, Any]) -> list[list[str]]:
     return [
         [name, f"{of['parameters']:,}", str(of["dimension"]), size(of["weight_bytes"]), size(of["graph_bytes"])]
         for name, of in models.items()
+    ]
+
+
+def _product_parts(found: Mapping[str, Any]) -> list[str]:
+    counts = {title: next(iter(found.values()))[title]["count"] for title in PRODUCTS}
+    told = " and ".join(f"{count:,} of {title}" for title, count in counts.items())
+    return [
+        "## Product matching",
+        "nDCG@10 x 100 with exact search by cosine, in float32. A product of one shop searches for the same product in "
+        f"the catalogue of the other ({told}; all parts of the two sets). No text of these sets was trained on, and no "
+        "student was chosen by them.",
+        markdown_table(
+            ("model", *PRODUCTS),
+            [
+                [name, *(_score(of[title], interval=True, kept=name != EMBEDDED) for title in PRODUCTS)]
+                for name, of in found.items()
+            ],
+            1,
+        ),
     ]
 
 

@@ -443,6 +443,13 @@ def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quo
     assert "| small | 2.4M | 76.00 | 76.00 | 76.00 | measured |" in text
     assert "| minishlab/potion-base-8M | 7.6M | 75.41 | 77.28 | 50.64 | quoted |" in text
     assert "## Speed" not in text
+    products = {name: scores(value, script.PRODUCTS) for name, value in (("embedded", 80), ("small", 84))}
+    for entry in (one for of in products.values() for one in of.values()):
+        entry["count"] = 7
+    told = script.page({"text": "", "models": models, "products": products})
+    assert "(7 of amazon-google and 7 of abt-buy;" in told
+    assert f"| small |{' 84.00 (83.0 to 85.0), 105.0% |' * 2}" in told
+    assert "## Product matching" not in text
     speed = {
         "texts": 10,
         "rounds": 5,
@@ -458,6 +465,21 @@ def test_the_page_of_published_students_shows_forms_beside_float32_and_marks_quo
     assert f"| `small` | 4.8 MB | 2.40M |{' 76.00, 95.0% |' * 5}  | 2.5 x |\n\n" in inner
     assert "\n\nSpeed was measured on 10 sentences of STS-B test, 2 threads of x.\n<!-- end -->\nafter" in inner
     assert "old" not in inner
+
+
+def test_a_product_collection_has_the_queries_of_all_parts(tmp_path: Path) -> None:
+    pairs = tmp_path / "er" / "shops"
+    pairs.mkdir(parents=True)
+    rows = {"train": [("q1", "e1", 1), ("q2", "e1", 0)], "valid": [("q3", "e2", 1)], "test": [("q1", "e3", 1)]}
+    for part, of in rows.items():
+        lines = "".join(f"{query}\t{entity}\t{label}\n" for query, entity, label in of)
+        (pairs / f"{part}.tsv").write_text(f"query\tentity\tlabel\n{lines}", encoding="utf-8")
+    folder = load("published").product_collection(tmp_path, "shops", tmp_path / "made")
+    found = collection_data_set(folder, None).read()
+    texts = [text for chunk in found.corpus.texts() for text in chunk]
+    assert sorted(texts) == ["e1", "e2", "e3"]
+    matches = {query: {texts[row] for row in of} for query, of in zip(found.queries, found.grades, strict=True)}
+    assert matches == {"q1": {"e1", "e3"}, "q3": {"e2"}}
 
 
 def test_scores_of_published_students_are_those_of_exact_search() -> None:
