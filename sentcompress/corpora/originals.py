@@ -144,13 +144,12 @@ def write_originals(
     """
     counts, index, triplets, writer = ReadCounts(), SentenceIndex(), TripletCollector(), SentenceWriter(write)
     with reporter.track("reading") as task:
-        for given in inputs:
-            for batch in batches(_encodable(given, bad), _BATCH, _characters):
-                before = index.rows
-                _add(batch, given.origin, limits, index, writer, triplets, counts)
-                task.advance(index.rows - before)
-                if limits.sentences is not None and index.rows >= limits.sentences:
-                    break
+        for origin, batch in _batches(inputs, bad):
+            before = index.rows
+            _add(batch, origin, limits, index, writer, triplets, counts)
+            task.advance(index.rows - before)
+            if limits.sentences is not None and index.rows >= limits.sentences:
+                break
     writer.finish()
     counts.originals, counts.files = index.rows, writer.files
     counts.skip("bad_lines", bad.count)
@@ -161,6 +160,13 @@ def write_originals(
             columns = [pa.array(rows[:, place], pa.int64()) for place in range(3)]
             pq.write_table(pa.table(columns, schema=TRIPLET_SCHEMA), path, compression="zstd")
     return counts
+
+
+def _batches(inputs: Iterable[Texts], bad: BadRecords) -> Iterator[tuple[str, list[Record]]]:
+    """The records of all inputs in batches, each with the origin of its input."""
+    for given in inputs:
+        for batch in batches(_encodable(given, bad), _BATCH, _characters):
+            yield given.origin, batch
 
 
 def _encodable(given: Texts, bad: BadRecords) -> Iterator[Record]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from sentcompress.corpora.originals import TripletCollector
-from sentcompress.corpora.records import Relation
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sentcompress.corpora.originals import Limits, TripletCollector, write_originals
+from sentcompress.corpora.records import Record, Relation
+from sentcompress.corpora.text_files import BadRecords
+from sentcompress.progress import SILENT
 
 
 def collect(*records: tuple[tuple[int, ...], Relation]) -> list[list[int]]:
@@ -43,3 +50,34 @@ def test_either_of_two_paraphrases_is_an_anchor() -> None:
     assert collect(((0, 1), same), ((2, 3), other)) == []
     # QNLI's questions are anchors, its sentences are not.
     assert collect(((0, 1), ENT), ((0, 2), CON), ((3, 1), CON)) == [[0, 1, 2]]
+
+
+@dataclass
+class Pairs:
+    """An input of labelled pairs; `read` counts those that were read."""
+
+    origin: str
+    pairs: list[tuple[str, str, Relation]]
+    read: list[Record] = field(default_factory=list)
+
+    def records(self, bad: BadRecords) -> Iterator[Record]:
+        for first, second, relation in self.pairs:
+            self.read.append(Record((first, second), relation))
+            yield self.read[-1]
+
+
+def test_an_input_after_the_limit_is_not_read(tmp_path: Path) -> None:
+    """Its labels would otherwise make triplets of sentences that are in the table, if they are among its first."""
+
+    @contextmanager
+    def write(name: str) -> Iterator[Path]:
+        yield tmp_path / name
+
+    first = Pairs("a", [("a", "b", ENT), ("c", "d", NEU)])
+    second = Pairs("b", [("a", "c", CON)])
+    for limit, triplets in ((4, 0), (5, 1)):
+        for given in (first, second):
+            given.read.clear()
+        found = write_originals([first, second], write, Limits(sentences=limit), BadRecords(), SILENT)
+        assert (found.originals, found.triplets) == (4, triplets)
+        assert len(second.read) == triplets
