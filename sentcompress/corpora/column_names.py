@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from sentcompress.corpora.delimited import Spelt
 from sentcompress.corpora.records import KNOWN
 
 # Lists of keys that the rows of a JSON file can have in turn; others are compared again.
@@ -17,7 +18,7 @@ def with_known_names(
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Numbered rows, with the columns that differ from a wanted name only by case renamed to it: `Title` to `title`.
 
-    A name is kept if several columns of the row differ only by case.
+    A name is kept if several columns of the row differ only by case. Messages show the names in the file.
 
     Args:
         named: wanted names; `records.KNOWN` are wanted after them.
@@ -30,7 +31,7 @@ def with_known_names(
     def renamed(there: tuple[str, ...]) -> Mapping[str, str]:
         alike = Counter(name.casefold() for name in there)
         known = {name: wanted.get(name.casefold(), name) for name in there if alike[name.casefold()] == 1}
-        return {name: usual for name, usual in known.items() if usual != name}
+        return {name: Spelt(usual, name) for name, usual in known.items() if usual != name}
 
     for number, row in rows:
         if new := renamed(tuple(row)):

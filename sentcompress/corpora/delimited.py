@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Self
 
 from sentcompress.corpora.byte_streams import Readable, as_source
 from sentcompress.corpora.text_files import LONGEST_LINE, BadRecords, open_lines
@@ -25,6 +26,29 @@ _SMALLEST_NUMBER = 1e-9
 # this separator, it is `sep=` and an empty field.
 SEPARATOR = re.compile(r'"?sep=([,;|:\t]?)"?', re.IGNORECASE)
 USABLE = "a number from -1e9 to 1e9"
+
+
+class Spelt(str):
+    """The name by which a column is looked up; messages show the one in the file, `written`."""
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, name: str, written: str) -> Self:
+        """A name that stands for the one in the file."""
+        found = super().__new__(cls, name)
+        found.written = written
+        return found
+
+
+def lower_case(header: Iterable[str]) -> list[str]:
+    """The names of columns in lower case, without the blanks around them."""
+    return [Spelt(name.strip().lower(), name.strip()) for name in header]
+
+
+def written(name: str) -> str:
+    """A column's name as in the file."""
+    return name.written if isinstance(name, Spelt) else name
 
 
 def tabbed_rows(readable: Readable, bad: BadRecords | None = None) -> Iterator[tuple[int, list[str]]]:
@@ -108,7 +132,7 @@ def headed_rows(
             continue
         fields = line.split("\t")
         if not places:
-            names = [field.strip().lower() for field in fields]
+            names = lower_case(fields)
             if columns[0] in names:
                 places = find_columns(str(path), columns, names)
                 continue
@@ -134,7 +158,7 @@ def find_columns(name: str, wanted: Sequence[str], header: Sequence[str]) -> lis
     if missing:
         plural = "s" if len(missing) > 1 else ""
         message = f"{name} has no column{plural} {', '.join(map(repr, missing))}"
-        spelt = {name.casefold(): name for name in header if len(name) <= _SHOWN}
+        spelt = {name.casefold(): written(name) for name in header if len(name) <= _SHOWN}
         near = get_close_matches(missing[0].casefold(), spelt, n=1)
         raise InputError(message, f"{f'did you mean {spelt[near[0]]}? ' if near else ''}its columns: {listed(header)}")
     return [list(header).index(column) for column in wanted]
@@ -153,8 +177,8 @@ def refuse_repeated(name: str, header: Iterable[str]) -> None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for an error message: at most _LISTED, each cut to _SHOWN characters."""
-    there = list(names)
+    """Names for an error message, as written in the file: at most _LISTED, each cut to _SHOWN characters."""
+    there = list(map(written, names))
     shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in there[:_LISTED]]
     more = [f"and {len(there) - _LISTED} more"] if len(there) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"

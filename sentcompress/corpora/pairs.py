@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import as_source, format_extension
 from sentcompress.corpora.collections import Collection, CorpusChoice, DataSet, in_memory
-from sentcompress.corpora.delimited import find_columns, quoted_rows, without_separator_line
+from sentcompress.corpora.delimited import find_columns, lower_case, quoted_rows, without_separator_line
 from sentcompress.corpora.readers import csv_delimiter
 from sentcompress.corpora.text_files import HeldText, open_lines
 from sentcompress.errors import InputError, path_hint
@@ -70,7 +70,7 @@ def read_pairs(path: Path, columns: tuple[str, str, str] = PAIR_COLUMNS, languag
     check_file(path, columns)
     rows = _rows(path)
     _, header = next(rows, (0, []))
-    names = [name.strip().lower() for name in header]
+    names = lower_case(header)
     places = find_columns(str(path), columns, names)
     spoken = next((names.index(name) for name in language_columns if name in names), None)
     pairs: list[Pair] = []

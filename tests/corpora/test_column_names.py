@@ -14,6 +14,7 @@ from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.column_names import with_known_names
 from sentcompress.corpora.document_files import read_documents
 from sentcompress.corpora.identified_texts import identified_texts
+from sentcompress.corpora.pairs import read_pairs
 from sentcompress.corpora.readers import ReadOptions, find_format, read_records
 from sentcompress.corpora.records import Record, Relation
 from sentcompress.corpora.text_files import BadRecords
@@ -83,6 +84,38 @@ def test_a_name_that_two_columns_have_in_other_cases_is_an_error(tmp_path: Path)
     with pytest.raises(InputError, match="no column 'story'") as caught:
         list(read_records(path, ReadOptions(columns=("story",))))
     assert str(caught.value.hint).startswith("did you mean Story? its columns: STORY, Story")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_messages_have_the_names_that_are_in_the_file(tmp_path: Path, name: str) -> None:
+    path, row = tmp_path / name, {"ID": "7", "Title": "A title"}
+    if name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    elif name == "a.jsonl":
+        write_jsonl(path, [row])
+    else:
+        path.write_text("ID,Title\n7,A title\n", encoding="utf-8")
+    for read in (
+        lambda: list(read_documents(path, ReadOptions(joined=True), BadRecords())),
+        lambda: list(identified_texts(as_source(path)).read()),
+        lambda: list(read_records(path)),
+    ):
+        with pytest.raises(InputError, match=r"cannot tell which columns? holds? the text \(columns: ID, Title\)"):
+            read()
+    with pytest.raises(InputError, match="no column 'titel'") as caught:
+        list(read_records(path, ReadOptions(columns=("titel",))))
+    assert caught.value.hint == "did you mean Title? its columns: ID, Title"
+    write_jsonl(tmp_path / "b.jsonl", [{"Text": "A text."}, row])
+    with pytest.raises(InputError, match=r"line 2: no 'text' \(there: ID, Title\)"):
+        list(read_records(tmp_path / "b.jsonl"))
+
+
+def test_pairs_have_them_too(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("Question1, Question2,Mark\na,b,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no column 'is_duplicate'") as caught:
+        read_pairs(path, ("question1", "question2", "is_duplicate"))
+    assert caught.value.hint == "its columns: Question1, Question2, Mark"
 
 
 def test_queries_and_positives(tmp_path: Path) -> None:
