@@ -25,7 +25,7 @@ from sentcompress.models.catalog import NamedModel, find_model
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
-from sentcompress.models.model_files import is_static, read_config, transformer_folder
+from sentcompress.models.model_files import is_static, read_config, transformer_folder, whole_number
 from sentcompress.models.sources import EMBEDDED_LABEL
 from sentcompress.models.vocabulary import is_word_piece
 from sentcompress.progress import Reporter
@@ -125,6 +125,7 @@ def plan_file_of(plan: CompressionPlan, request: Mapping[str, Any], *, since: st
 
 
 def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> TransformerSize:
+    known = config.get("model_type") in FAMILIES
     size = TransformerSize.of(
         config,
         encoder.dimension,
@@ -132,9 +133,15 @@ def _teacher_size(label: str, config: dict[str, Any], encoder: Encoder) -> Trans
         can_factorise=is_factorisable(config),
         can_trim=is_word_piece(encoder.tokenizer),
     )
+    if size is None and not known and encoder.depth:
+        # T5, GPT-2 and others have names of their own for some sizes, or leave out the number of neurons.
+        neurons = whole_number(config, "intermediate_size", "d_ff", "d_inner", "n_inner") or 4 * encoder.hidden_size
+        tokens, positions = encoder.table_size, encoder.max_positions or 0
+        size = TransformerSize(encoder.depth, encoder.hidden_size, neurons, tokens, positions, encoder.dimension)
+        size = replace(size, can_cut=False, can_factorise=False, can_trim=False)
     if size is None:
         raise InputError(f"the configuration of {label} does not name its layers and widths", OTHER_TEACHERS)
-    if config.get("model_type") in FAMILIES:
+    if known:
         return size
     return replace(size, counted=counted_bytes((one.shape for one in encoder.parameters()), size))
 
@@ -193,11 +200,13 @@ def _nothing_fits(label: str, teacher: TransformerSize, own: Candidate, most: in
     least = smallest(teacher, fast=fast) or own
     allowed = f"allow `max_bytes` {ceil(least.bytes / 1e5) / 10:.1f}MB"
     told = f"the smallest has {told_shapes([least])}"
+    others: list[str] = []
     if least.untrained:
         told = f"the teacher itself is {told_bytes(least.bytes)} as an int8 graph"
     if not teacher.can_cut:
         allowed = " and ".join([*(["omit `prefer`"] if fast else []), *([allowed] if own.bytes > most else [])])
         what = f"{label} cannot be made smaller: the layers of its architecture cannot be cut"
+        others = ["distill a student of another architecture from it, step by step"]
     elif fast and least.untrained:
         allowed = "omit `prefer`"
         what = f"no model cut from {label} computes at most half of what it does"
@@ -205,7 +214,7 @@ def _nothing_fits(label: str, teacher: TransformerSize, own: Candidate, most: in
         what = f"no model that computes at most half of what {label} does fits into {told_bytes(most)}"
     else:
         what = f"no model cut from {label} fits into {told_bytes(most)}"
-    return UsageError(what, f"{told}: {allowed}")
+    return UsageError(what, [f"{told}: {allowed}", *others])
 
 
 def _budget(params: Params, load: EmbeddingLoad, candidates: Sequence[Candidate]) -> Budget:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from beir import write_beir
 from listening import Listener
-from tiny_models import make_roberta, make_tiny_model
+from tiny_models import make_roberta, make_t5, make_tiny_model
 from tracing import traced_once
 
 from sentcompress.commands import find_command
@@ -190,6 +190,17 @@ def test_a_teacher_of_an_unknown_architecture_fits_only_if_its_weights_do(
     assert fits not in run(replace(params, name="other"), work).plan
 
 
+def test_the_sizes_of_t5_are_known_although_its_configuration_names_them_otherwise(
+    tmp_path: Path, documents: Path
+) -> None:
+    work, teacher = WorkDirectory(tmp_path / "work"), make_t5(tmp_path / "teacher")
+    with pytest.raises(UsageError, match="cannot be made smaller: the layers of its architecture cannot be cut"):
+        run(asked(documents, teacher, max_bytes="10kB"), work, Reporter())
+    assert not work.names("documents")
+    fits = "The teacher itself fits, with weights in int8 instead of float32: nothing is trained."
+    assert fits in run(asked(documents, teacher, dry_run=True), work, Reporter()).plan
+
+
 def test_a_static_teacher_is_refused_before_the_documents_are_read(tmp_path: Path, documents: Path) -> None:
     work = WorkDirectory(tmp_path / "work")
     with pytest.raises(InputError, match="general-static is a static model") as refused:
@@ -217,7 +228,10 @@ def test_what_to_allow_instead_of_a_fast_model_that_does_not_fit(documents: Path
     for most, what in ((30_000_000, "omit `prefer`"), (10_000_000, "omit `prefer` and allow `max_bytes` 22.9MB")):
         whole = refused(fixed, most)
         assert whole.message == "it cannot be made smaller: the layers of its architecture cannot be cut"
-        assert whole.hint == f"the teacher itself is 22.8 MB as an int8 graph: {what}"
+        assert whole.alternatives == (
+            f"the teacher itself is 22.8 MB as an int8 graph: {what}",
+            "distill a student of another architecture from it, step by step",
+        )
 
 
 def test_a_misspelt_column_is_named_before_the_plan_that_is_there(tmp_path: Path, documents: Path) -> None:
