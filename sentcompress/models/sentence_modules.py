@@ -12,7 +12,14 @@ from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import ACTIVATIONS, Dense
 from sentcompress.models.library_errors import reading
-from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, STATIC, listed_modules, named_simcse
+from sentcompress.models.model_files import (
+    DAMAGED,
+    OTHER_WEIGHTS,
+    STATIC,
+    listed_modules,
+    named_simcse,
+    read_config,
+)
 from sentcompress.models.pooling import MODES
 from sentcompress.models.tensors import module_weights
 from sentcompress.models.text_settings import default_prompt
@@ -27,6 +34,8 @@ POOLING_KEYS = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
+# The end of the name of transformers' classes for classifiers.
+CLASSIFIER = "ForSequenceClassification"
 # The only input and output that a Dense layer can name.
 SENTENCE = "sentence_embedding"
 
@@ -55,15 +64,33 @@ def plain_modules(folder: Path, label: str, pooling: str, simcse_head: Dense | N
         simcse_head: the trained head of a SimCSE checkpoint.
 
     Raises:
-        InputError: if that head is requested but does not exist.
+        InputError: if that head is requested but does not exist, or the model is a cross-encoder or another classifier
+            and no pooling is requested.
     """
     if pooling == "auto":
         pooling = "cls-mlp" if named_simcse(folder) and simcse_head is not None else "mean"
+        _refuse_classifier(folder, label)
     if pooling == "cls-mlp":
         if simcse_head is None:
             raise InputError(f"{label} has no trained pooler", "use `pooling` mean or `pooling` cls")
         return SentenceModules(["cls"], [simcse_head], normalize=False)
     return SentenceModules([pooling], [], normalize=False)
+
+
+def _refuse_classifier(folder: Path, label: str) -> None:
+    """Raise InputError if the checkpoint is of a cross-encoder or another classifier, whose states were not trained.
+
+    Not if it has modules: sentence encoders that were trained from a classifier can keep its name in their
+    configuration.
+    """
+    architectures = read_config(folder).get("architectures")
+    for name in architectures if isinstance(architectures, list) else []:
+        if isinstance(name, str) and name.endswith(CLASSIFIER):
+            raise InputError(
+                f"{label} is a cross-encoder or another classifier ({name}): it scores texts or pairs of texts, and "
+                "does not make vectors of them",
+                ("name a sentence encoder", "set `pooling` to mean to use the states of its transformer all the same"),
+            )
 
 
 def read_modules(folder: Path, tokens: int) -> SentenceModules | None:

@@ -20,7 +20,7 @@ from warm import Commands
 
 from sentcompress.errors import InputError
 from sentcompress.models.encoder import Dense, Encoder, TextSettings
-from sentcompress.models.layout import load_encoder, save_encoder
+from sentcompress.models.layout import load_encoder, load_pooled, save_encoder
 from sentcompress.models.pooling import MODES
 from sentcompress.models.sources import resolve
 from sentcompress.models.transformer_encoder import TransformerEncoder
@@ -264,6 +264,22 @@ def test_without_simcse_in_its_name_a_checkpoint_is_mean_pooled(bert: Encoder, t
     assert not load_encoder(source).dense
     assert load_encoder(source, pooling="cls").pooling == ("cls",)
     assert len(load_encoder(source, pooling="cls-mlp").dense) == 1
+
+
+def test_a_classifier_is_refused_unless_it_has_modules_or_a_pooling_is_asked_for(bert: Encoder, tmp_path: Path) -> None:
+    """The mean state of a cross-encoder says nothing about a text."""
+    plain_checkpoint(bert, tmp_path / "reranker")
+    save_encoder(bert, tmp_path / "encoder")
+    for folder in (tmp_path / "reranker", tmp_path / "encoder"):
+        config = json.loads((folder / "config.json").read_text())
+        config["architectures"] = ["BertForSequenceClassification"]
+        (folder / "config.json").write_text(json.dumps(config))
+    reranker = resolve(str(tmp_path / "reranker"))
+    with pytest.raises(InputError, match=r"is a cross-encoder or another classifier \(BertForSequenceClassification\)"):
+        load_encoder(reranker)
+    assert load_encoder(reranker, pooling="mean").pooling == ("mean",)
+    assert load_pooled(reranker, "cls-mlp").pooling == ("cls",)
+    np.testing.assert_allclose(vectors(load_model(tmp_path / "encoder")), vectors(bert), atol=1e-6)
 
 
 def test_a_checkpoint_is_pooled_by_the_name_of_its_folder_however_it_is_named(
