@@ -18,6 +18,7 @@ from sentcompress.encoding.token_counts import TokenCounts, count_tokens
 from sentcompress.encoding.vector_cache import WINDOW_CHARACTERS, WINDOW_TEXTS, VectorCache
 from sentcompress.errors import UsageError
 from sentcompress.models.catalog import NamedModel, find_model
+from sentcompress.models.cautions import told_guess
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.model_files import weight_bytes
 from sentcompress.models.names import refuse_revision
@@ -98,6 +99,8 @@ class EmbedderSource:
             embedder: Embedder = ModelEmbedder(encoder, device=device, dtype=dtype)
             if shared := current_sharing():
                 embedder = shared.of(self.model, embedder, device)
+            if guess := told_guess(self.model.source, self.label, self.model.pooling):
+                reporter.warn(guess)
             # "auto" can give another format in the next run.
             return embedder if dtype == "auto" else self.cached(embedder, self._cache_key(dtype), reporter)
         assert self.vectors is not None

@@ -27,6 +27,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
 from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
+from sentcompress.models.cautions import told_guess
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.passages.opened_texts import open_texts
@@ -103,6 +104,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
             count = partial(count_tokens, encoder.tokenizer, encoder.text)
             if cut := told_truncation(count, (text for _, text in texts.read())):
                 reporter.warn(f"{cut} (`passages` encodes all of it, in passages)")
+        if guess := told_guess(model.source, model.label, model.pooling):
+            reporter.warn(guess)
         encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
         if shard := find_shard(params.shard):
             return encoding.shard(shard)
