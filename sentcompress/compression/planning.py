@@ -21,8 +21,9 @@ from sentcompress.compression.workload import judged_seconds, measured_workload
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.errors import InputError, SentcompressError, UsageError
 from sentcompress.exporting.onnx import convert, require_tokenizer
+from sentcompress.exporting.verification import require_padding_ignored
 from sentcompress.models.catalog import NamedModel, find_model
-from sentcompress.models.cautions import told_guess
+from sentcompress.models.cautions import SAMPLE, told_guess
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
@@ -155,6 +156,7 @@ def _check_convertible(encoder: Encoder, reporter: Reporter, *, known: bool) -> 
         require_tokenizer(encoder)
         if not known:
             with reporter.phase("checking that the teacher can be converted to ONNX"):
+                require_padding_ignored(encoder, *SAMPLE)
                 convert(encoder)
     except SentcompressError as error:
         raise InputError(error.message, "choose another `teacher`: compress exports an ONNX graph") from None

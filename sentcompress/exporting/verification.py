@@ -18,9 +18,10 @@ import torch
 
 from sentcompress.errors import SentcompressError
 from sentcompress.exporting.formats import BATCH, Format, Reader
+from sentcompress.models.cautions import padding_cosine
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.pretrained import hush_transformers
-from sentcompress.models.token_batches import by_length, padded
+from sentcompress.models.token_batches import by_length
 from sentcompress.numeric import at_least, at_most
 from sentcompress.progress import Reporter
 from sentcompress.quantities import counted
@@ -238,7 +239,7 @@ def verify_formats(
         SentcompressError: if a format fails verification, or the model's own vectors depend on padding.
     """
     vectors = encoder_vectors(encoder, texts)
-    _require_padding_ignored(encoder, texts, vectors)
+    require_padding_ignored(encoder, texts[0], texts[len(texts) // 2])
     checked: dict[str, dict[str, Any]] = {}
     for name, one in formats.items():
         expected = unit(vectors) if one.unit_length else vectors
@@ -257,21 +258,16 @@ def verify_formats(
     return checked
 
 
-def _require_padding_ignored(encoder: Encoder, texts: Sequence[str], vectors: Vectors) -> None:
-    """Raise SentcompressError if a vector depends on the padding of its batch, as that of ConvBERT does.
+def require_padding_ignored(encoder: Encoder, short: str, longer: str) -> None:
+    """Raise SentcompressError if the vector of a text depends on the padding of its batch, as that of ConvBERT does.
 
     No export of such a model can agree with it in all batches.
 
     Args:
-        texts: in order of length; the shortest one is encoded with another one.
-        vectors: [N, D] the vectors of the texts, each encoded alone.
+        longer: the text that it is encoded with.
     """
-    tokens = encoder.tokenize([texts[0], texts[len(texts) // 2]])
-    ids, mask = (torch.from_numpy(part).to(encoder.device) for part in padded(tokens, encoder.padding))
-    with torch.inference_mode():
-        together = encoder(ids, mask).float().cpu().numpy()
-    cosine = agreement(together[:1], vectors[:1]).min_cosine
-    if np.isfinite(together).all() and not at_least(cosine, LEAST_COSINE):
+    cosine = padding_cosine(encoder, short, longer)
+    if cosine is not None:
         raise SentcompressError(
             f"the vectors of a {encoder.architecture} model depend on the padding of their batch (cosine "
             f"{cosine:.3f}), so an export cannot be verified",

@@ -27,7 +27,7 @@ from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
 from sentcompress.json_documents import read_json
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.cautions import told_guess
+from sentcompress.models.cautions import told_guess, told_padding
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.passages.opened_texts import open_texts
@@ -106,6 +106,8 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
                 reporter.warn(f"{cut} (`passages` encodes all of it, in passages)")
         if guess := told_guess(model.source, model.label, model.pooling):
             reporter.warn(guess)
+        if graph is None and (padding := told_padding(encoder, model.label)):
+            reporter.warn(padding)
         encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
         if shard := find_shard(params.shard):
             return encoding.shard(shard)

@@ -31,7 +31,7 @@ from sentcompress.encoding.sharded_vectors import (
 )
 from sentcompress.errors import InputError, UsageError
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
-from sentcompress.models.cautions import told_guess
+from sentcompress.models.cautions import told_guess, told_padding
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder
@@ -151,6 +151,8 @@ class _Embedding:
         encoder, source, asked = _teacher(self._params, self._model), self._model.source, self._pooling
         if guess := told_guess(source, self._model.label, self._params.pooling):
             self._reporter.warn(guess)
+        if padding := told_padding(encoder, self._model.label):
+            self._reporter.warn(padding)
         if asked != Params.pooling and has_modules(source) and encoder.pooling != (asked.removesuffix("-mlp"),):
             own = ", ".join(encoder.pooling)
             self._reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")

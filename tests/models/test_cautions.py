@@ -6,12 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from listening import Listener
-from tiny_models import make_plain, make_sentences
+from tiny_models import load_model, make_plain, make_sentences, make_t5
+from transformers import ConvBertConfig, ConvBertModel
 
-from sentcompress.models.cautions import told_guess
+from sentcompress.errors import InputError
+from sentcompress.models.cautions import told_guess, told_padding
 from sentcompress.models.sources import resolve
-from sentcompress.stages import augment, encode, eval_fidelity, teacher_embed
+from sentcompress.stages import augment, compress, encode, eval_fidelity, teacher_embed
 from sentcompress.store import WorkDirectory
 
 GUESSED = "plain does not say how it is pooled (it has no modules.json): the mean of its token states is used"
@@ -45,3 +48,31 @@ def test_a_pooling_that_files_or_the_name_choose_is_not_guessed(tiny_model: Path
     assert told_guess(resolve(str(plain)), "it", "auto") != ""
     shutil.move(plain, tmp_path / "simcse")
     assert told_guess(resolve(str(tmp_path / "simcse")), "it", "auto") == ""
+
+
+def make_convbert(folder: Path, model: Path) -> Path:
+    """A ConvBERT with the tokenizer and the modules of another model."""
+    shutil.copytree(model, folder)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32}
+    tokens = len(load_model(model).tokenizer)
+    ConvBertModel(ConvBertConfig(vocab_size=tokens, **sizes, initializer_range=0.5)).save_pretrained(folder)
+    return folder
+
+
+def test_vectors_that_depend_on_padding_are_told(
+    work: WorkDirectory, texts: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    model, told = make_convbert(tmp_path / "model", tiny_model), Listener()
+    teacher_embed.run(teacher_embed.Params(teacher=str(model), dtype="float32"), work, told)
+    encode.run(encode.Params(lines=str(texts), output=tmp_path / "a.npy", model=str(model)), work, told)
+    assert len(told.warnings) == 2
+    assert all("(convbert) depend on the padding of their batch" in warning for warning in told.warnings)
+    with pytest.raises(InputError, match="vectors of a convbert model depend on the padding of their batch"):
+        compress.run(compress.Params(inputs=(str(texts),), teacher=str(model), time="1m"), work)
+    assert not work.names("documents")
+
+
+def test_vectors_of_other_models_do_not(tiny_model: Path, tmp_path: Path) -> None:
+    assert told_padding(load_model(tiny_model), "it") == ""
+    assert told_padding(load_model(make_t5(tmp_path)), "it") == ""
