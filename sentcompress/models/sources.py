@@ -50,6 +50,8 @@ ROOT_FILES = (MODULES, "config_sentence_transformers.json")
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 COMMIT = re.compile(r"[0-9a-f]{40}")
+# The hint for models in formats that are not read.
+OTHER_FORMATS = "if it is in another format (GGUF, ONNX, TensorFlow), name the model that it was made from"
 # Answers of the hub to a wrong or expired access token.
 REFUSALS = ("401", "403")
 # Marks the name of a hub model that would otherwise mean something else.
@@ -185,14 +187,18 @@ def _embedded() -> ModelSource:
 def _folder(folder: Path, label: str, *, links: bool = False) -> ModelSource:
     """The model in a folder; with `links`, its files can be links to any place."""
     root = transformer_folder(folder)
+    weights = weight_files(root)  # before its configuration: an adapter has none
     if not is_static(folder):
         if not (root / "config.json").is_file():
-            raise InputError(f"{folder} is not a model folder: it has no config.json", "name the folder that holds it")
+            raise InputError(
+                f"{folder} is not a model folder: it has no config.json",
+                ("name the folder that holds it", OTHER_FORMATS),
+            )
         read_config(root)
-    if not weight_files(root):
+    if not weights:
         raise InputError(
             f"the model folder {folder} has no weights",
-            "it needs model.safetensors (or pytorch_model.bin): copy or download it again",
+            ("it needs model.safetensors (or pytorch_model.bin): copy or download it again", OTHER_FORMATS),
         )
     files = {path for path in _read_files(folder, root) if path.is_file()}
     for path in files:

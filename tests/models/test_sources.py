@@ -43,6 +43,18 @@ def test_a_folder_without_weights_is_refused(folder: Path) -> None:
         resolve(str(folder))
     assert caught.value.hint
     assert "model.safetensors" in caught.value.hint
+    assert "GGUF" in caught.value.hint
+
+
+def test_an_adapter_without_a_model_is_named_as_such(folder: Path) -> None:
+    """A folder of PEFT has neither a configuration nor weights of a model; the configuration was said to be missing."""
+    for name in ("model.safetensors", "config.json"):
+        (folder / name).unlink()
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "owner/base"}')
+    (folder / "adapter_model.safetensors").write_bytes(b"x")
+    with pytest.raises(InputError, match="holds an adapter") as caught:
+        resolve(str(folder))
+    assert "merge_and_unload" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
