@@ -15,6 +15,13 @@ from sentcompress.store.manifests import LONGEST_NAME
 TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
 READABLE = (TRANSFORMER, STATIC, "WordWeights", "Pooling", "Dense", "Normalize", "Dropout")
 MODULES = "modules.json"
+# The settings of a model of sentence-transformers, and what it is instead of a sentence encoder, by its `model_type`.
+MODEL_SETTINGS = "config_sentence_transformers.json"
+OTHER_KINDS = {
+    "CrossEncoder": "a cross-encoder, which scores pairs of texts and makes no vectors of them",
+    "SparseEncoder": "a sparse encoder, whose vectors have a dimension for each token of the vocabulary",
+    **dict.fromkeys(("MultiVectorEncoder", "ColBERT"), "a multi-vector model, which has a vector for each token"),
+}
 # The settings of a Router, a module that holds a model for each of its routes.
 ROUTER = "router_config.json"
 ADAPTER = "adapter_config.json"
@@ -45,9 +52,11 @@ def listed_modules(folder: Path) -> list[Module]:
     """The modules of a folder, in order; an empty list if it has no `modules.json`.
 
     Raises:
-        InputError: if that file is not a list of modules, or names an unsupported module or one outside the folder.
+        InputError: if that file is not a list of modules, or names an unsupported module or one outside the folder; if
+            the model is one of OTHER_KINDS.
     """
     path = folder / MODULES
+    _refuse_other_kinds(folder)
     if not path.exists():
         return []
     listed = read_json(path)
@@ -62,6 +71,16 @@ def listed_modules(folder: Path) -> list[Module]:
             f"{path} must list one {TRANSFORMER} or {STATIC} module, as the first", "other models are not supported"
         )
     return modules
+
+
+def _refuse_other_kinds(folder: Path) -> None:
+    settings = read_json(folder / MODEL_SETTINGS) if (folder / MODEL_SETTINGS).is_file() else None
+    kind = settings.get("model_type") if isinstance(settings, dict) else None
+    if isinstance(kind, str) and kind in OTHER_KINDS:
+        raise InputError(
+            f"{folder} is {OTHER_KINDS[kind]}",
+            "name a model with one vector for each text, as SentenceTransformer loads it",
+        )
 
 
 def named_simcse(folder: Path) -> bool:

@@ -16,6 +16,7 @@ from sentcompress.extras import installing, is_installed
 from sentcompress.hub import GATED, answer_of, ask_hub, network_errors
 from sentcompress.models.foreign_code import asks_for_code, refuse_code
 from sentcompress.models.model_files import (
+    MODEL_SETTINGS,
     MODULES,
     SAFETENSORS,
     STATIC,
@@ -45,7 +46,7 @@ PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.spm", "
 BIN_PATTERNS = ("pytorch_model*.bin", "*/pytorch_model*.bin")
 # Files in the transformer's folder besides the weights: settings, vocabularies, templates.
 OWN_FILES = ("*.json", "*.txt", "*.model", "*.codes", "*.spm", "*.tiktoken", "*.jinja", "*/*.jinja", "vocab.*")
-ROOT_FILES = (MODULES, "config_sentence_transformers.json")
+ROOT_FILES = (MODULES, MODEL_SETTINGS)
 # Files of the artifact, if its folder is also the model folder; they are not part of the model.
 NOT_THE_MODELS = ("manifest", "request")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")

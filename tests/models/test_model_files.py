@@ -274,3 +274,41 @@ def test_a_vocabulary_elsewhere_is_refused(tiny_model: Path, tmp_path: Path) -> 
     # Where it was made, on another machine.
     settings.write_text(json.dumps(before | {"vocab_file": "/root/nowhere/vocab.txt"}))
     assert load_model(folder).dimension == 32
+
+
+@pytest.mark.parametrize("modules", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("CrossEncoder", "is a cross-encoder, which scores pairs of texts"),
+        ("SparseEncoder", "is a sparse encoder"),
+        ("ColBERT", "is a multi-vector model"),
+        ("SentenceTransformer", ""),
+    ],
+)
+def test_other_models_of_sentence_transformers_are_refused(
+    kind: str, message: str, modules: bool, folder: Path
+) -> None:
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))
+    if not modules:
+        (folder / "modules.json").unlink()
+    if not message:
+        assert load_model(folder).dimension == (8 if modules else 32)
+        return
+    with pytest.raises(InputError, match=message) as caught:
+        resolve(str(folder))
+    assert caught.value.hint == "name a model with one vector for each text, as SentenceTransformer loads it"
+
+
+def test_a_cross_encoder_as_sentence_transformers_saves_it_is_refused(folder: Path, tmp_path: Path) -> None:
+    """It lists a Transformer and no Pooling: its folder was said to be damaged."""
+    from sentence_transformers import CrossEncoder
+    from transformers import BertForSequenceClassification
+
+    encoder = load_model(folder)
+    model = BertForSequenceClassification(encoder.transformer.config)
+    for part in (model, encoder.tokenizer):
+        part.save_pretrained(tmp_path / "plain")
+    CrossEncoder(str(tmp_path / "plain"), device="cpu", local_files_only=True).save_pretrained(str(tmp_path / "saved"))
+    with pytest.raises(InputError, match="is a cross-encoder"):
+        resolve(str(tmp_path / "saved"))
