@@ -29,6 +29,7 @@ from sentcompress.models.static_folder import load_static, save_static, static_s
 from sentcompress.models.text_settings import COSINE, PROMPTS_FILE, read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
+from sentcompress.models.transformer_task import check_task
 
 UNSOUND_HINT = "nothing was written; copy its source models again, or train with a lower learning rate"
 
@@ -48,6 +49,7 @@ def load_encoder(source: ModelSource, *, pooling: str = "auto", trust_remote_cod
             does not fit into memory, or does not return usable vectors.
     """
     refuse_code(source.path, source.label, trusted=trust_remote_code)
+    check_task(source.path)
     require_memory(source)
     encoder = (_read_static(source) if is_static(source.path) else _read(source, pooling, trust_remote_code)).eval()
     check_sound(encoder, source.label)
