@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
+from tokenizers import Tokenizer
 from torch import nn
 
 from sentcompress.errors import InputError
@@ -59,6 +61,7 @@ def load_transformer(
         model, report = (_encoder_class(folder) or AutoModel).from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=trust_remote_code, output_loading_info=True
         )
+        _drop_tokens_without_embedding(tokenizer, model.get_input_embeddings().num_embeddings)
     missing = [key for key in report["missing_keys"] if not key.startswith("pooler.") and "position_ids" not in key]
     if missing:
         raise InputError(
@@ -76,6 +79,21 @@ def _encoder_class(folder: Path) -> Any:
     name = ENCODERS.get(str(config.get("model_type")))
     # A model with its own code has its own class.
     return None if name is None or "auto_map" in config else getattr(transformers, name)
+
+
+def _drop_tokens_without_embedding(tokenizer: Any, rows: int) -> None:
+    """Remove special tokens that the model has no embedding for, such as EmbeddingGemma's placeholder of images.
+
+    A text that spells one out is then read like other text.
+    """
+    if not tokenizer.is_fast:
+        return
+    added = tokenizer.backend_tokenizer.get_added_tokens_decoder()
+    dropped = [number for number, token in added.items() if number >= rows and token.special]
+    if dropped:
+        content = json.loads(tokenizer.backend_tokenizer.to_str())
+        content["added_tokens"] = [token for token in content["added_tokens"] if token["id"] not in dropped]
+        tokenizer._tokenizer = Tokenizer.from_str(json.dumps(content))
 
 
 def hush_transformers() -> None:

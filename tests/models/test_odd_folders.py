@@ -189,6 +189,26 @@ def test_a_special_token_beyond_the_table(folder: Path) -> None:
         load_model(folder)
 
 
+@pytest.mark.parametrize("special", [True, False])
+def test_a_special_token_without_an_embedding_is_read_as_other_text(special: bool, folder: Path) -> None:
+    """EmbeddingGemma's tokenizer has one for images, the first after its table: the model was refused."""
+    before = load_model(folder)
+    rows, texts = before.table_size, ["a dog", "a <image> dog"]
+    expected = before.tokenize(texts)
+    inner = json.loads((folder / "tokenizer.json").read_text())
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": special}
+    inner["added_tokens"].append({"id": rows, "content": "<image>", **added})
+    (folder / "tokenizer.json").write_text(json.dumps(inner))
+    if not special:
+        with pytest.raises(InputError, match=f"has weights for {rows} tokens, the tokenizer has {rows + 1}"):
+            load_model(folder)
+        return
+    encoder = load_model(folder)
+    assert encoder.tokenize(texts) == expected
+    save_encoder(encoder, folder.parent / "saved")
+    assert load_model(folder.parent / "saved").tokenize(texts) == expected
+
+
 @pytest.mark.parametrize(
     "values",
     [
