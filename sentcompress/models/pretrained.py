@@ -17,7 +17,7 @@ from torch import nn
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
 from sentcompress.models.encoder import Dense
-from sentcompress.models.families import ENCODERS
+from sentcompress.models.families import ENCODERS, FAMILIES
 from sentcompress.models.foreign_code import nothing_fetched
 from sentcompress.models.library_errors import reading
 from sentcompress.models.model_files import DAMAGED, OTHER_WEIGHTS, check_inside, read_config, weight_files
@@ -68,6 +68,9 @@ def load_transformer(
             f"the weights of {label} lack {len(missing)} tensors of its architecture, including {sorted(missing)[0]}",
             "download it again, or name a complete checkpoint of this architecture",
         )
+    if model.config.model_type not in FAMILIES and getattr(model.config, "use_cache", False):
+        # Decoders would keep the keys and values of all layers, for tokens that are never generated.
+        model.config.use_cache = False
     return model, tokenizer, _take_pooler(model, report)
 
 

@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import load_model
-from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    ElectraConfig,
+    ElectraModel,
+    Qwen3Config,
+    Qwen3Model,
+    RobertaConfig,
+    RobertaModel,
+)
 from warm import Commands
 
 from sentcompress.errors import InputError
@@ -308,6 +317,18 @@ def test_a_head_that_was_never_trained_is_refused(bert: Encoder, tmp_path: Path)
     assert load_model(folder).pooling == ("mean",)
     with pytest.raises(InputError, match="no trained pooler"):
         load_encoder(resolve(str(folder)), pooling="cls-mlp")
+
+
+def test_a_decoder_keeps_nothing_for_further_tokens(bert: Encoder, tmp_path: Path) -> None:
+    """Qwen3-Embedding and others: the keys and values of all layers would take more memory than the states."""
+    sizes = {"num_key_value_heads": 2, "head_dim": 8, "vocab_size": len(bert.tokenizer), **SIZES}
+    torch.manual_seed(3)
+    Qwen3Model(Qwen3Config(**sizes)).save_pretrained(tmp_path)
+    bert.tokenizer.save_pretrained(tmp_path)
+    encoder = load_model(tmp_path)
+    ids = torch.tensor(encoder.tokenize(["the dog runs"]))
+    assert encoder.body(input_ids=ids, attention_mask=torch.ones_like(ids)).past_key_values is None
+    np.testing.assert_allclose(vectors(encoder), theirs(tmp_path), atol=1e-5)
 
 
 def test_bin_weights_are_read_as_plain_tensors(bert: Encoder, tmp_path: Path) -> None:
