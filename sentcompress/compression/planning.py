@@ -23,7 +23,7 @@ from sentcompress.errors import InputError, SentcompressError, UsageError
 from sentcompress.exporting.onnx import convert, require_tokenizer
 from sentcompress.exporting.verification import require_padding_ignored
 from sentcompress.models.catalog import NamedModel, find_model
-from sentcompress.models.cautions import SAMPLE, told_guess
+from sentcompress.models.cautions import SAMPLE, told_guess, told_similarity
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.factorised import is_factorisable
 from sentcompress.models.families import FAMILIES, WITH_LAYERS
@@ -68,8 +68,9 @@ def make_plan(
             raise InputError(f"{found.label} is a static model: it has token vectors, and no layers", OTHER_TEACHERS)
         config = read_config(transformer_folder(found.source.path))
         encoder = found.load()
-    if guess := told_guess(found.source, found.label, found.pooling):
-        reporter.warn(guess)
+    for caution in (told_guess(found.source, found.label, found.pooling), told_similarity(encoder, found.label)):
+        if caution:
+            reporter.warn(caution)
     teacher = _teacher_size(found.label, config, encoder)
     most = read_bytes(params.max_bytes)
     candidates = candidates_within(params, found, teacher, most)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from sentcompress.models.encoder import Encoder
+from sentcompress.models.encoder import Encoder, TextSettings
 from sentcompress.models.families import FAMILIES
-from sentcompress.models.layout import has_modules
+from sentcompress.models.layout import has_modules, similarity_of
 from sentcompress.models.model_files import MODULES, named_simcse
 from sentcompress.models.sources import ModelSource
 from sentcompress.models.token_batches import padded
@@ -31,6 +31,22 @@ def told_guess(source: ModelSource, label: str, pooling: str) -> str:
         f"{label} does not say how it is pooled (it has no {MODULES}): the mean of its token states is used. If it was "
         "trained with another pooling, save it with the Pooling module of sentence-transformers, or name the pooling "
         "with teacher-embed --pooling"
+    )
+
+
+def told_similarity(encoder: Encoder, label: str) -> str:
+    """A warning that the model was made for another similarity than cosines; empty if it was not.
+
+    Args:
+        label: the name to show.
+    """
+    similarity = similarity_of(encoder)
+    if similarity == TextSettings.similarity:
+        return ""
+    return (
+        f"{label} compares vectors by their {similarity} similarity (similarity_fn_name), which depends on their "
+        "lengths. Its student is trained and compared with it by cosines: what it finds by its own similarity is not "
+        "measured"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from listening import Listener
-from tiny_models import load_model, make_plain, make_sentences, make_t5
+from tiny_models import load_model, make_plain, make_sentences, make_t5, make_tiny_model
 from transformers import ConvBertConfig, ConvBertModel
 
 from sentcompress.errors import InputError
@@ -48,6 +48,16 @@ def test_a_pooling_that_files_or_the_name_choose_is_not_guessed(tiny_model: Path
     assert told_guess(resolve(str(plain)), "it", "auto") != ""
     shutil.move(plain, tmp_path / "simcse")
     assert told_guess(resolve(str(tmp_path / "simcse")), "it", "auto") == ""
+
+
+def test_a_teacher_that_compares_by_inner_products_is_told(work: WorkDirectory, texts: Path, tmp_path: Path) -> None:
+    """Such as multi-qa-mpnet-base-dot-v1: its student is compared with it by cosines."""
+    for normalize, count in ((False, 1), (True, 0)):
+        folder, told = make_tiny_model(tmp_path / f"model-{normalize}", normalize=normalize), Listener()
+        (folder / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
+        params = compress.Params(inputs=(str(texts),), teacher=str(folder), name=folder.name, dry_run=True)
+        compress.run(params, work, told)
+        assert [warning for warning in told.warnings if "by their dot similarity" in warning] == told.warnings[:count]
 
 
 def make_convbert(folder: Path, model: Path) -> Path:
