@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from tokenizers import Tokenizer
-from torch import nn
+from torch import Tensor, nn
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
@@ -139,14 +139,24 @@ def _take_pooler(model: Any, report: dict[str, Any]) -> Dense | None:
     if not any(key.startswith("pooler.") for key in report["missing_keys"]):
         head = Dense(layer.in_features, layer.out_features, activation="Tanh")
         head.linear.load_state_dict(layer.state_dict())
-    model.pooler = None
+    model.pooler = None if _has_optional_pooler(model) else NoPooler()
     return head
+
+
+class NoPooler(nn.Module):
+    """In place of the pooler of architectures that always call theirs, such as LayoutLM and SqueezeBERT."""
+
+    def forward(self, states: Tensor) -> None:
+        """Nothing."""
 
 
 def left_out_pooler(transformer: nn.Module) -> bool:
     """Whether the model has no pooler although its architecture does, so that loading would add a random one."""
-    optional = "add_pooling_layer" in inspect.signature(type(transformer).__init__).parameters
-    return optional and getattr(transformer, "pooler", None) is None
+    return _has_optional_pooler(transformer) and getattr(transformer, "pooler", None) is None
+
+
+def _has_optional_pooler(transformer: nn.Module) -> bool:
+    return "add_pooling_layer" in inspect.signature(type(transformer).__init__).parameters
 
 
 def _check_config(folder: Path, label: str, *, trusted: bool) -> None:

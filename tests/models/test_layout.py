@@ -20,10 +20,14 @@ from transformers import (
     BertModel,
     ElectraConfig,
     ElectraModel,
+    LayoutLMConfig,
+    LayoutLMModel,
     Qwen3Config,
     Qwen3Model,
     RobertaConfig,
     RobertaModel,
+    SqueezeBertConfig,
+    SqueezeBertModel,
 )
 from warm import Commands
 
@@ -317,6 +321,24 @@ def test_a_head_that_was_never_trained_is_refused(bert: Encoder, tmp_path: Path)
     assert load_model(folder).pooling == ("mean",)
     with pytest.raises(InputError, match="no trained pooler"):
         load_encoder(resolve(str(folder)), pooling="cls-mlp")
+
+
+@pytest.mark.parametrize("kind", ["layoutlm", "squeezebert"])
+def test_architectures_that_always_call_their_pooler(kind: str, bert: Encoder, tmp_path: Path) -> None:
+    """It was removed all the same: they were said to be damaged."""
+    torch.manual_seed(4)
+    sizes = {"vocab_size": len(bert.tokenizer), **SIZES}
+    model: Any = (
+        LayoutLMModel(LayoutLMConfig(**sizes))
+        if kind == "layoutlm"
+        else SqueezeBertModel(SqueezeBertConfig(**sizes, embedding_size=32))
+    )
+    model.save_pretrained(tmp_path / "plain")
+    bert.tokenizer.save_pretrained(tmp_path / "plain")
+    encoder = load_model(tmp_path / "plain")
+    assert not any("pooler" in name for name, _ in encoder.named_parameters())
+    np.testing.assert_allclose(vectors(encoder), theirs(tmp_path / "plain"), atol=1e-5)
+    check_round_trip(encoder, tmp_path / "saved")
 
 
 def test_a_decoder_keeps_nothing_for_further_tokens(bert: Encoder, tmp_path: Path) -> None:
