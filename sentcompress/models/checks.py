@@ -17,6 +17,11 @@ Tensors = Mapping[str, Tensor] | Mapping[str, npt.NDArray[np.floating]]
 # The text that a loaded model is tested with.
 TRIAL = "a word"
 DAMAGED = "copy or download the model again, or train it again with a lower learning rate"
+# The hints if the model cannot compute a vector: many need more than the tokens of a text, such as LayoutLMv2 and CLIP.
+NO_STATES = (
+    "choose a model that computes token states (last_hidden_state) from nothing but token ids and their mask",
+    "if it is one, copy or download it again",
+)
 
 
 def unsound(tensors: Tensors) -> str | None:
@@ -50,7 +55,7 @@ def check_sound(encoder: Encoder, label: str) -> None:
             table, or a short text does not get a finite vector.
     """
     _check_numbers(encoder, label)
-    with reading(f"{label} cannot be used"), torch.inference_mode():
+    with reading(f"{label} cannot be used", NO_STATES), torch.inference_mode():
         _check_widths(encoder, label)
         _check_tokens(encoder, label)
         ids = torch.tensor(encoder.tokenize([TRIAL]))

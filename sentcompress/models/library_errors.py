@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from safetensors import SafetensorError
 
-from sentcompress.errors import InputError, SentcompressError
+from sentcompress.errors import Hint, InputError, SentcompressError
 from sentcompress.models.model_files import DAMAGED
 
 # Raised if the Rust code of tokenizers panics: a BaseException that no module exports.
@@ -17,7 +17,7 @@ OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 @contextmanager
-def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
+def reading(what: str, hint: Hint = DAMAGED) -> Iterator[None]:
     """Turn any error that a library raises while it reads a model folder into an InputError about that folder.
 
     SENTCOMPRESS_DEBUG=1 shows the original error.
@@ -37,6 +37,8 @@ def reading(what: str, hint: str = DAMAGED) -> Iterator[None]:
         raise InputError(
             f"{what}: its weights are damaged: {first_line(error)}", "copy or download the model again"
         ) from error
+    except ImportError as error:
+        raise InputError(f"{what}: {first_line(error)}", "install the package that it needs") from error
     except BaseException as error:
         # Any class: tokenizers raises bare Exception, and transformers validates little, so a wrong value can raise any
         # error (AttributeError, IndexError, ZeroDivisionError, those of strict data classes).

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sentcompress.errors import InputError
 from sentcompress.json_documents import read_json
+from sentcompress.models.checks import NO_STATES
 from sentcompress.models.encoder import Dense
 from sentcompress.models.families import ENCODERS, FAMILIES
 from sentcompress.models.foreign_code import nothing_fetched
@@ -32,6 +33,8 @@ UNREADABLE = {
     "quantization_config": "quantised weights cannot be read; use the float32 model",
     "transformers_weights": "rename the file to model.safetensors and remove that key",
 }
+# The hints if transformers cannot load a model.
+UNREAD = (DAMAGED, "update transformers, if it is older than the architecture")
 # A configuration can repeat parts that share weights; these are upper limits.
 MOST_PARTS, LARGEST_NUMBER, MOST_LABELS = 64, 2**31, 10**6
 # The architecture can have SPARE_FACTOR times the parameters in the weight files, plus SPARE_NUMBERS.
@@ -56,11 +59,12 @@ def load_transformer(
     _check_config(folder, label, trusted=trust_remote_code)
     # Trusted code may be fetched from another repository on the hub.
     fetching = nullcontext() if trust_remote_code else nothing_fetched()
-    with fetching, reading(f"{label} cannot be loaded"):
+    with fetching, reading(f"{label} cannot be loaded", UNREAD):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
         model, report = (_encoder_class(folder) or AutoModel).from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=trust_remote_code, output_loading_info=True
         )
+    with reading(f"{label} cannot be used", NO_STATES):
         _drop_tokens_without_embedding(tokenizer, model.get_input_embeddings().num_embeddings)
     missing = [key for key in report["missing_keys"] if not key.startswith("pooler.") and "position_ids" not in key]
     if missing:
@@ -203,7 +207,7 @@ def _parameters(folder: Path, label: str) -> int:
     from transformers import AutoConfig, AutoModel
 
     encoder_class = _encoder_class(folder)
-    with nothing_fetched(), reading(f"{label} cannot be loaded"), torch.device("meta"):
+    with nothing_fetched(), reading(f"{label} cannot be loaded", UNREAD), torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         model = encoder_class(config) if encoder_class else AutoModel.from_config(config, trust_remote_code=False)
         return sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sentcompress.errors import InputError
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.families import (
     ENCODERS,
@@ -58,7 +59,13 @@ class TransformerEncoder(Encoder):
 
     @property
     def hidden_size(self) -> int:
-        return int(self.config.hidden_size)
+        width = getattr(self.config, "hidden_size", None)
+        if not isinstance(width, int):
+            raise InputError(
+                f"the configuration of a {self.architecture} model does not name the width of its token states",
+                "choose an encoder of text",
+            )
+        return width
 
     @property
     def depth(self) -> int:
@@ -86,8 +93,15 @@ class TransformerEncoder(Encoder):
                 types = torch.where(input_ids == token, kind, types)
             asked["token_type_ids"] = types
         output = self.transformer(input_ids=input_ids, attention_mask=self._prepared(attention_mask), **asked)
-        before = output.hidden_states[:-1] if every_layer else ()
-        return (*before, output.last_hidden_state)
+        if not every_layer:
+            return (output.last_hidden_state,)
+        states = getattr(output, "hidden_states", None)
+        if states is None:  # of TAPAS, and of BART, which has those of its encoder and of its decoder
+            raise InputError(
+                f"a {self.architecture} model does not return the states of its layers",
+                "choose a method that needs none, or a model of another architecture",
+            )
+        return (*states[:-1], output.last_hidden_state)
 
     @cached_property
     def _types(self) -> dict[int, int] | None:
