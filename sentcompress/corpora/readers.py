@@ -189,8 +189,7 @@ def find_format(source: ByteSource, requested: str | None) -> str:
     refuse_foreign(source.name, head)
     looks = _looks_like(head)
     if named == "jsonl" and looks != "jsonl":
-        what = "one JSON array" if head.lstrip().startswith(b"[") else "not JSON"
-        raise InputError(f"{source.name}, line 1: {what}", ("give one JSON object per line", "name its `format`"))
+        raise _not_json_lines(source.name, _first_line(head).strip())
     if named:
         return named
     if looks == "jsonl" and source.extension == "txt":
@@ -199,6 +198,19 @@ def find_format(source: ByteSource, requested: str | None) -> str:
             ("rename it to end in .jsonl", "choose `format` jsonl or `format` text"),
         )
     return looks
+
+
+def _not_json_lines(name: str, first: str) -> InputError:
+    """The error for a file named as JSON whose first line is no JSON object, with a command that converts it."""
+    if first.startswith("["):
+        what, items = "one JSON array", "'.[]'"
+    elif first == "{":
+        what, items = "a JSON object of several lines", "."
+    else:
+        return InputError(f"{name}, line 1: not JSON", ("give one JSON object per line", "name its `format`"))
+    return InputError(
+        f"{name}, line 1: {what}", f"write one JSON object per line, for example: jq -c {items} OLD > NEW.jsonl"
+    )
 
 
 def _head(source: ByteSource) -> bytes:

@@ -243,6 +243,23 @@ def test_contradictory_content_is_a_clear_error(tmp_path: Path, name: str, conte
         list(read_records(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ('[{"text": "a"},\n {"text": "b"}]', "jq -c '.[]' OLD > NEW.jsonl"),
+        ('\ufeff[\n  {"text": "a"}\n]\n', "jq -c '.[]' OLD > NEW.jsonl"),
+        ('{\n  "text": "a"\n}\n', "jq -c . OLD > NEW.jsonl"),
+        ("{text}\n", "give one JSON object per line, or name its `format`"),
+    ],
+)
+def test_json_that_is_not_one_object_per_line_can_be_converted(tmp_path: Path, content: str, hint: str) -> None:
+    """The hint was to name its format, which ends in the next error."""
+    (tmp_path / "a.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        list(read_records(tmp_path / "a.json"))
+    assert str(caught.value.hint).endswith(hint)
+
+
 def test_the_format_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text('{"text": "a"}\n')
     assert next(read_records(tmp_path / "a.txt", ReadOptions("jsonl"))).texts == ("a",)
