@@ -291,6 +291,9 @@ def text_of(row: Mapping[str, object], column: str) -> str:
     value = row[column]
     if value is None:
         return ""
+    if isinstance(value, Mapping) and value:
+        fields = listed(f"{column}.{name}" for name in value)
+        raise BadRecordError(f"{column!r} is an object, not text; its fields can be named as columns: {fields}")
     if not isinstance(value, str):
         raise BadRecordError(f"{column!r} {_fault_of(value)}")
     return value

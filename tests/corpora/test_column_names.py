@@ -118,6 +118,29 @@ def test_pairs_have_them_too(tmp_path: Path) -> None:
     assert caught.value.hint == "its columns: Question1, Question2, Mark"
 
 
+def test_fields_of_objects_are_columns_if_they_are_named(tmp_path: Path) -> None:
+    """Exports of APIs have their texts inside of objects; no option could name them."""
+    rows = [
+        {"meta": {"key": "u1", "head": {"title": "Up"}}, "body": {"de": "Hinauf.", "en": "Upwards."}},
+        {"meta": {"key": "u2", "head": {"title": None}}, "body": {"en": "Down."}, "body.en": "Downwards."},
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    options = ReadOptions(columns=("meta.head.title", "body.en"), id_column="meta.key")
+    expected = [("u1", "Up Upwards."), ("u2", "Downwards.")]
+    assert list(identified_texts(as_source(path), options).read()) == expected
+    assert [(one.id, one.text) for one in read_documents(path, options, BadRecords())] == expected
+    with pytest.raises(InputError, match=r"line 2: no 'body\.de'"):
+        list(read_records(path, ReadOptions(columns=("body.de",))))
+    with pytest.raises(InputError, match=r"'body' is an object, not text; its .* columns: body\.de, body\.en"):
+        list(read_records(path, ReadOptions(columns=("body",))))
+    wordpress = write_jsonl(tmp_path / "b.jsonl", [{"ID": 7, "Content": {"rendered": "A post."}}])
+    assert list(identified_texts(as_source(wordpress), ReadOptions(columns=("Content.rendered",))).read()) == [
+        ("7", "A post.")
+    ]
+    with pytest.raises(InputError, match=r"no column 'body\.fr'"):
+        list(read_records(path, ReadOptions(columns=("body.fr",))))
+
+
 def test_queries_and_positives(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Search,Clicks\nold maps,3\n", encoding="utf-8")
