@@ -6,7 +6,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Self
@@ -182,6 +182,14 @@ def listed(names: Iterable[str]) -> str:
     shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in there[:_LISTED]]
     more = [f"and {len(there) - _LISTED} more"] if len(there) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"
+
+
+def told_unread(unread: Mapping[str, Sequence[str]]) -> str:
+    """Columns with text that are not read, by table, in words."""
+    first, *others = unread
+    tables = f"{first} and {counted(len(others), 'other table')}" if others else first
+    columns = listed(dict.fromkeys(column for one in unread.values() for column in one))
+    return f"{tables}: columns of text that are not read: {columns}; to read them, name all columns with `column`"
 
 
 def parse_number(text: str) -> float | None:

@@ -26,7 +26,17 @@ from sentcompress.corpora.readers import (
     read_records,
     rows_of,
 )
-from sentcompress.corpora.records import IDS, BadRecordError, Layout, Record, Relation, find_layout, id_text
+from sentcompress.corpora.records import (
+    IDS,
+    LOOKED_AT,
+    BadRecordError,
+    Layout,
+    Record,
+    Relation,
+    find_layout,
+    id_text,
+    keep_unread,
+)
 from sentcompress.corpora.text_files import (
     LONE_SURROGATE,
     LONGEST_LINE,
@@ -229,15 +239,16 @@ def documents_of_rows(
     """The documents of the rows of a table; the columns are chosen by the first row.
 
     Rows of pairs and triplets give one document for each of their sentences; `bad` keeps the columns, and counts the
-    rows of other splits.
+    rows of other splits. It also keeps the columns of documents that hold text and are not read.
 
     Raises:
         InputError: if a named column is missing, no column is known to hold text, or all rows are of other splits.
     """
     layout: Layout | None = None
+    looked_at = 0
 
     def documents(number: int, row: Mapping[str, object]) -> list[Document] | None:
-        nonlocal layout
+        nonlocal layout, looked_at
         if layout is None:
             layout = find_layout(name, list(row), options.columns, None, joined=True)
             find_columns(name, [options.id_column] if options.id_column else [], list(row))
@@ -245,6 +256,9 @@ def documents_of_rows(
                 bad.unasked[name] = layout.columns
             if options.every_split:
                 layout = replace(layout, split=None)
+        if layout.document and not options.columns and looked_at < LOOKED_AT:
+            looked_at += 1
+            keep_unread(name, row, (*layout.columns, *layout.titles, options.id_column), bad)
         return _of_row(f"{name}:{number}", row, layout, options)
 
     yield from chain.from_iterable(made_of_rows(name, rows, documents, options.split, bad))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sentcompress.corpora.byte_streams import ByteSource, as_source
 from sentcompress.corpora.collection_folders import rows_of
-from sentcompress.corpora.delimited import find_columns, listed
+from sentcompress.corpora.delimited import find_columns, listed, told_unread
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.document_files import (
     FolderFiles,
@@ -21,7 +21,17 @@ from sentcompress.corpora.document_files import (
 )
 from sentcompress.corpora.markup import PAGES
 from sentcompress.corpora.readers import ReadOptions, find_format, read_table
-from sentcompress.corpora.records import BODIES, IDS, BadRecordError, find_layout, text_of, title_of
+from sentcompress.corpora.records import (
+    BODIES,
+    IDS,
+    LOOKED_AT,
+    TITLES,
+    BadRecordError,
+    find_layout,
+    keep_unread,
+    text_of,
+    title_of,
+)
 from sentcompress.corpora.sentence_index import SentenceIndex, sentence_hashes
 from sentcompress.corpora.text_files import LONE_SURROGATE, BadRecords, batches, is_encodable, open_lines
 from sentcompress.errors import InputError
@@ -105,6 +115,8 @@ class IdentifiedTexts:
                 f"{self.name} has no column of ids ({', '.join(IDS[:-1])} or {IDS[-1]}); the ids are row numbers from "
                 "0, unless `id_column` names another column"
             )
+        if self.read.bad.unread:
+            reporter.note(told_unread(self.read.bad.unread))
         self.read.bad.warn(reporter)
         if self.read.bad.empty:
             reporter.note(f"left out {counted(self.read.bad.empty, 'document')} without text")
@@ -146,7 +158,8 @@ def identified_texts(
 
         return _of_file(source, lines, named=False, skip_bad=skip_bad)
     first = _first_row(source, found, options, skip_bad)
-    text_of = _text_reader(source.name, list(first), options.columns)
+    chosen = next((one for one in TEXTS if one in first), None)
+    text_of = _text_reader(source.name, list(first), options.columns, chosen)
     if options.id_column is not None:
         find_columns(source.name, [options.id_column], list(first))
     ids = options.id_column or next((name for name in IDS if name in first), None)
@@ -154,6 +167,8 @@ def identified_texts(
     def read(bad: BadRecords) -> Iterator[IdentifiedText]:
         place = 0
         for number, row in read_table(source, found, bad, options.named):
+            if place < LOOKED_AT and not options.columns:
+                keep_unread(source.name, row, (chosen, *TITLES, ids), bad)
             try:
                 one = str(place) if ids is None else id_of(row, ids)
                 text = text_of(row)
@@ -259,11 +274,12 @@ def _texts_of(documents: Iterable[Document], cut: Cut, bad: BadRecords, name: st
         raise InputError(f"{name} has no text: its files are empty", "give documents with text")
 
 
-def _text_reader(name: str, there: list[str], columns: Sequence[str] = ()) -> Callable[[Mapping[str, object]], str]:
-    """The text of a row: its title and text, or the named columns, joined as `documents_of_rows` joins them."""
+def _text_reader(
+    name: str, there: list[str], columns: Sequence[str], chosen: str | None
+) -> Callable[[Mapping[str, object]], str]:
+    """The text of a row: its title and the `chosen` column, or the named columns, joined as in documents."""
     if columns:
         return find_layout(name, there, columns, joined=True).text
-    chosen = next((one for one in TEXTS if one in there), None)
     if chosen is None:
         raise InputError(
             f"{name}: cannot tell which column holds the text (columns: {listed(there)})",

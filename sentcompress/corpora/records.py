@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sentcompress.corpora.delimited import find_columns, listed
+from sentcompress.corpora.text_files import BadRecords
 from sentcompress.errors import InputError
 
 
@@ -168,11 +170,24 @@ IDS = ("_id", "id", "doc_id", "docid", "document_id")
 # Whole numbers up to this one are exact as floating-point numbers.
 _EXACT = 2**53
 
+# The rows of a table in which columns of text are looked for, and what makes a value a text: two words in a row.
+LOOKED_AT = 20
+_TEXT = re.compile(r"[^\W\d_]{2,}\s+[^\W\d_]{2,}")
+
 # The columns that hold labels.
 LABELS = frozenset(layout.label for layout in LAYOUTS if layout.label)
 
 # Every name of a column that has a meaning.
 KNOWN = tuple(dict.fromkeys((*(name for layout in LAYOUTS for name in layout.needed), *TITLES, *IDS, DOMAIN, SPLIT)))
+
+
+def keep_unread(name: str, row: Mapping[str, object], read: Collection[str | None], bad: BadRecords) -> None:
+    """Keep in `bad.unread` the columns of a row that hold a text and are not `read`; `name` is that of the table."""
+    for column, value in row.items():
+        if column and column not in read and isinstance(value, str) and _TEXT.search(value):
+            found = bad.unread.setdefault(name, [])
+            if column not in found:
+                found.append(column)
 
 
 def parse_label(value: object, labels: Mapping[str, Relation] = NLI) -> Relation:

@@ -65,6 +65,7 @@ class BadRecords:
         other_splits: rows that were left out because their column `split` names another one.
         empty: documents that were left out because they have no text.
         unasked: table -> its text columns, if they were chosen by their names and each is read as a document.
+        unread: table -> its columns that hold text and are not read, if those that are read were chosen by their names.
     """
 
     skip: bool | None = None
@@ -73,6 +74,7 @@ class BadRecords:
     other_splits: int = 0
     empty: int = 0
     unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
         """Count a bad line, or another unit, such as a file.

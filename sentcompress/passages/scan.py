@@ -30,7 +30,7 @@ PASSAGES_PER_SECTION = 4
 class ScanCounts:
     """What was read. `function_words` of the `words_looked_at` are English function words; numbers are not counted.
 
-    `foreign` documents have a share of them below LEAST_ENGLISH. `unasked` is that of `BadRecords`.
+    `foreign` documents have a share of them below LEAST_ENGLISH. `unasked` and `unread` are those of `BadRecords`.
     """
 
     documents: int = 0
@@ -42,6 +42,7 @@ class ScanCounts:
     foreign: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     unasked: dict[str, list[str]] = field(default_factory=dict)
+    unread: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def english(self) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sentcompress.commands.split_documents import Params
-from sentcompress.corpora.delimited import listed
+from sentcompress.corpora.delimited import listed, told_unread
 from sentcompress.corpora.document import Document
 from sentcompress.corpora.documents_artifact import find_documents
 from sentcompress.corpora.inputs import Input, check_columns, open_inputs
@@ -126,6 +126,7 @@ class _Splitting:
             frequencies.save(path)
         counts.skipped = {"bad_lines": bad.count} if bad.count else {}
         counts.unasked = {name: list(columns) for name, columns in bad.unasked.items()}
+        counts.unread = bad.unread
         bad.warn(self.reporter)
         if bad.other_splits:
             self.reporter.note(told_other_splits(bad.other_splits, self.params.split))
@@ -170,6 +171,8 @@ class _Splitting:
                 f"{files}: each text in the columns {listed(scanned.unasked_columns)} is a document of its own; name "
                 "the columns to take with `column`"
             )
+        if scanned.unread:
+            self.reporter.note(told_unread(scanned.unread))
 
     def _tell_language(self, scanned: ScanCounts) -> None:
         if scanned.english < LEAST_ENGLISH:

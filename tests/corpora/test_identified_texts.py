@@ -13,7 +13,7 @@ from listening import Listener
 
 from sentcompress.corpora.byte_streams import as_source
 from sentcompress.corpora.document_files import find_document_files
-from sentcompress.corpora.identified_texts import CHUNK, DistinctIds, identified_texts, texts_of_folder
+from sentcompress.corpora.identified_texts import CHUNK, Cut, DistinctIds, identified_texts, texts_of_folder
 from sentcompress.corpora.readers import ReadOptions
 from sentcompress.errors import InputError
 from sentcompress.passages.cutting import passages_of
@@ -107,6 +107,28 @@ def test_row_numbers_in_place_of_ids_are_told_if_they_are_used(tmp_path: Path) -
         f"{tmp_path / 'a.jsonl'} has no column of ids (_id, id, doc_id, docid or document_id); the ids are row numbers "
         "from 0, unless `id_column` names another column"
     ]
+
+
+@pytest.mark.parametrize("cut", [None, passages_of])
+def test_columns_of_text_that_are_not_read_are_told(tmp_path: Path, cut: Cut | None) -> None:
+    """The title of a table in another language was left out without a word."""
+    path = tmp_path / "a.csv"
+    lines = ["Nr;Titel;Text;Link;Autor", "1;;Ein Text.;https://a.de/ein-Text;", "2;Neue Pumpe;Noch einer.;;Anna Weiß"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    folder = texts_of_folder(tmp_path, find_document_files(tmp_path), cut=cut)
+    for texts in (identified_texts(as_source(path), cut=cut), folder):
+        told = Listener()
+        assert [text for _, text in texts.read()] == ["Ein Text.", "Noch einer."]
+        texts.tell(told)
+        assert (
+            f"{path}: columns of text that are not read: Titel, Autor; to read them, name all columns with "
+            in (told.notes[-1])
+        )
+    told = Listener()
+    named = identified_texts(as_source(path), ReadOptions(columns=("Titel", "Text"), id_column="Nr"), cut)
+    assert [text for _, text in named.read()] == ["Ein Text.", "Neue Pumpe Noch einer."]
+    named.tell(told)
+    assert told.heard == []
 
 
 def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:

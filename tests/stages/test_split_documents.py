@@ -398,6 +398,15 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     assert "did you mean body?" in str(caught.value.hint)
 
 
+def test_columns_of_text_that_are_not_read_are_told(tmp_path: Path) -> None:
+    renamed = [{"Titel": row["title"], "text": row["text"], "sku": "a1"} for row in made(120, sentences=3)]
+    path, listener = write_jsonl(tmp_path / "a.jsonl", renamed), Listener()
+    split_documents.run(Params(inputs=(str(path),)), WorkDirectory(tmp_path / "work"), listener)
+    assert [note for note in listener.notes if "column" in note] == [
+        f"{path}: columns of text that are not read: Titel; to read them, name all columns with `column`"
+    ]
+
+
 def test_columns_of_which_each_text_is_a_document_are_named(tmp_path: Path) -> None:
     """Of a table of pairs, both columns would be taken without a word; as many as are wanted can be chosen."""
     generator = random.Random(3)
