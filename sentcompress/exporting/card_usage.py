@@ -69,7 +69,9 @@ def _graph_usage(encoder: Encoder, *, int8: bool) -> Iterator[str]:
     yield (
         "Without PyTorch: the ONNX graphs take tokens and return normalised embeddings; pooling, dense layers and "
         "normalisation are included. They are not named `model.onnx`, because software that looks for that name "
-        "would pool the output again. They need onnxruntime 1.18 or later."
+        "would pool the output again. They need onnxruntime 1.18 or later; the code below also uses tokenizers "
+        "(`pip install onnxruntime tokenizers`). Run it in this folder, or put the path of the folder before the names "
+        "of the files."
     )
     text = encoder.text
     if text.unused_prompts:

@@ -133,6 +133,15 @@ def test_prompts_are_on_the_card_with_how_to_use_them(encoder: Encoder) -> None:
     assert UNPROMPTED in card_of_graphs(encoder)
 
 
+def test_what_the_code_without_pytorch_needs_is_on_the_card(encoder: Encoder) -> None:
+    card = card_of_graphs(encoder)
+    told, code = card.split("Without PyTorch: ")[1].split("```")[:2]
+    imported = set(re.findall(r"^(?:import|from) (\w+)", code, flags=re.MULTILINE))
+    packages = imported - {"numpy"}  # onnxruntime installs it
+    assert set(re.findall(r"pip install ([\w ]+)`", told)[0].split()) == packages
+    assert "Run it in this folder" in told
+
+
 def test_a_model_without_a_maximum_length(encoder: Encoder) -> None:
     encoder.text = replace(encoder.text, max_length=MOST_TOKENS)
     assert "| maximum length | no limit |" in card_of_graphs(encoder)
