@@ -66,6 +66,9 @@ class Params(Sharded, Hub):
     passages: Annotated[
         bool, Opt("Cut the documents into passages, as compress and search do, and encode the passages.")
     ] = False
+    texts: Annotated[
+        bool, Opt("Also write the texts: a column of the Parquet file, or files of the folder, as with the ids.")
+    ] = False
     column: TextColumns = ()
     id_column: IdColumn = None
     format: Format = None
@@ -88,6 +91,8 @@ class Params(Sharded, Hub):
             faults.append(f"`dtype` and `batch_tokens` are for `runtime` torch, not {self.runtime}")
         if self.skip_bad and self.output.suffix == NPY:
             faults.append("`skip_bad` leaves texts out, and .npy has no ids: name a .parquet file or a folder")
+        if self.texts and self.output.suffix == NPY:
+            faults.append("`texts` keeps texts beside ids, and .npy has neither: name a .parquet file or a folder")
         if self.id_column is not None and self.output.suffix == NPY:
             faults.append("`id_column` names the column of ids, and .npy has no ids: name a .parquet file or a folder")
         return faults + self._faults_of_output()

@@ -16,7 +16,7 @@ from sentcompress.corpora.identified_texts import IdentifiedText, IdentifiedText
 from sentcompress.corpora.text_files import batches
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.storage import Storage
-from sentcompress.encoding.vector_folder import Vectors
+from sentcompress.encoding.vector_folder import IDS, TEXTS, Vectors
 from sentcompress.errors import InputError
 from sentcompress.json_documents import to_json
 from sentcompress.progress import Task
@@ -41,11 +41,12 @@ def in_files(texts: IdentifiedTexts) -> Iterator[list[IdentifiedText]]:
 
 @dataclass(frozen=True)
 class TextVectors:
-    """The vectors of texts, in the format in which they are stored."""
+    """The vectors of texts, in the format in which they are stored; `keep_texts`: with the texts, where ids are."""
 
     texts: IdentifiedTexts
     engine: Engine
     storage: Storage
+    keep_texts: bool = False
 
     def write_npy(self, path: Path, rows: int, task: Task) -> None:
         """Write one `.npy` file; `rows` is the number of texts."""
@@ -56,26 +57,30 @@ class TextVectors:
 
     def write_parquet(self, path: Path, asked: Mapping[str, Any], task: Task) -> None:
         """Write one Parquet file, with ids; `asked` is kept in its metadata."""
-        with _writing_parquet(path, self.storage, to_json(asked, indent=None)) as append:
+        described = to_json(asked, indent=None)
+        with _writing_parquet(path, self.storage, described, texts=self.keep_texts) as append:
             for file in in_files(self.texts):
-                ids, parts = self._encoded(file, task)
+                columns, parts = self._encoded(file, task)
+                start = 0
                 for vectors in parts:
-                    append(ids[: len(vectors)], vectors)
-                    ids = ids[len(vectors) :]
+                    stop = start + len(vectors)
+                    append([column[start:stop] for column in columns.values()], vectors)
+                    start = stop
 
     def write_files(
         self,
         task: Task,
         *,
         has: Callable[[int], bool],
-        write: Callable[[int, list[str], Iterator[Vectors], Storage], None],
+        write: Callable[[int, Mapping[str, Sequence[str]], Iterator[Vectors], Storage], None],
         only: range | None = None,
     ) -> tuple[list[int], int]:
         """Write the files that are missing.
 
         Args:
             has: whether the files of a number are there.
-            write: writes the files of a number: the number, ids, vectors in parts, and their storage.
+            write: writes the files of a number: the number, the columns of ids and texts, vectors in parts, and their
+                storage.
             only: the numbers of the files; all by default.
 
         Returns:
@@ -96,17 +101,21 @@ class TextVectors:
             encoded += len(rows)
         return counts, encoded
 
-    def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[list[str], Iterator[Vectors]]:
-        """The ids of a file, and its vectors in parts."""
+    def _encoded(self, rows: list[IdentifiedText], task: Task) -> tuple[dict[str, list[str]], Iterator[Vectors]]:
+        """The ids of a file, with the texts if they are kept, and its vectors in parts."""
+        texts = [text for _, text in rows]
+        columns = {IDS: [one for one, _ in rows], **({TEXTS: texts} if self.keep_texts else {})}
         # Nothing but the file's own texts goes in, so that its bytes do not depend on where a run began.
-        return [one for one, _ in rows], self.engine.stream([[text for _, text in rows]], task)
+        return columns, self.engine.stream([texts], task)
 
 
 @contextmanager
 def _writing_parquet(
-    path: Path, storage: Storage, described: str
-) -> Iterator[Callable[[Sequence[str], Vectors], None]]:
-    """Write a Parquet file of ids and vectors piece by piece: yields a function that appends n ids and vectors [n, D].
+    path: Path, storage: Storage, described: str, *, texts: bool
+) -> Iterator[Callable[[Sequence[Sequence[str]], Vectors], None]]:
+    """Write a Parquet file of ids and vectors piece by piece.
+
+    Yields a function that appends vectors [n, D] and their columns of text: n ids and, with `texts`, n texts.
 
     A vector is a list of fixed size of float32 or float16 values, or binary of fixed size: the codes of a quantizer.
 
@@ -120,10 +129,11 @@ def _writing_parquet(
         kind: Any = pa.binary(storage.bytes)
     else:
         kind = pa.list_(pa.float32() if storage.store == "float32" else pa.float16(), storage.dimension)
-    schema = pa.schema([("id", pa.string()), ("vector", kind)], metadata={METADATA: described.encode()})
+    columns = [(name, pa.string()) for name in (("id", "text") if texts else ("id",))]
+    schema = pa.schema([*columns, ("vector", kind)], metadata={METADATA: described.encode()})
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as file:
 
-        def append(ids: Sequence[str], vectors: Vectors) -> None:
+        def append(given: Sequence[Sequence[str]], vectors: Vectors) -> None:
             stored = np.ascontiguousarray(storage.encode(vectors), dtype=storage.dtype)
             if not np.isfinite(stored).all():
                 raise InputError("a vector contains NaN or infinity as stored", "try `dtype` and `store` float32")
@@ -131,6 +141,6 @@ def _writing_parquet(
                 column = pa.FixedSizeBinaryArray.from_buffers(kind, len(stored), [None, pa.py_buffer(stored)])
             else:
                 column = pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), storage.dimension)
-            file.write_table(pa.table([pa.array(ids, pa.string()), column], schema=schema))
+            file.write_table(pa.table([*(pa.array(values, pa.string()) for values in given), column], schema=schema))
 
         yield append

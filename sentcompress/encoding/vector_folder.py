@@ -1,8 +1,9 @@
 """Vectors of any number of texts as a folder of numbered files, written in resumable steps, and its reader.
 
-manifest.json            what was asked for; when complete: rows, and the SHA-256 of each pair of files
+manifest.json            what was asked for; when complete: rows, and the SHA-256 of the files of each number
 vectors-00000.npy        [n, D] float32 or float16, or [n, B] uint8 codes
 ids-00000.json           the n ids
+texts-00000.json         the n texts, if they were asked for
 quantizer.json, quantizer.safetensors    only with codes
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,9 @@ from sentcompress.store.atomic import ask_again, beside, fsync_tree, make_folder
 from sentcompress.store.locking import Lock, claim_of, locked
 
 VERSION = 1
-IDS_PATTERN = "ids-{:05d}.json"
+# What is kept of each text beside its vector, and the file of it.
+IDS, TEXTS = "ids", "texts"
+COLUMN_PATTERNS = {IDS: "ids-{:05d}.json", TEXTS: "texts-{:05d}.json"}
 LOCK = ".lock"
 # Rows decoded at a time by the reader.
 BLOCK = 8192
@@ -51,27 +55,28 @@ class VectorFolder:
         self.path, self.asked, self.finished, self._lock = path, asked, finished, lock
 
     def has(self, number: int) -> bool:
-        """Whether both files of a number are there."""
-        return _has(self.path, number)
+        """Whether all files of a number are there."""
+        return _has(self.path, number, self.asked)
 
-    def write(self, number: int, ids: Sequence[str], parts: Iterator[Vectors], storage: Storage) -> None:
-        """Write the files of a number: n ids, and their vectors in parts [m, D]."""
-        write_files(self._written, number, ids, parts, storage)
+    def write(
+        self, number: int, columns: Mapping[str, Sequence[str]], parts: Iterator[Vectors], storage: Storage
+    ) -> None:
+        """Write the files of a number, see `write_files`."""
+        write_files(self._written, number, columns, parts, storage)
 
     def copy(self, number: int, source: Path) -> None:
         """Write the files of a number as they are in another folder."""
-        for name in (IDS_PATTERN.format(number), VECTORS_PATTERN.format(number)):
+        for pattern in _patterns(self.asked).values():
+            name = pattern.format(number)
             with self._written(name) as path:
                 shutil.copyfile(source / name, path)
 
     def finish(self, rows: Sequence[int]) -> None:
         """Complete the manifest; `rows` are those of each number."""
+        patterns = _patterns(self.asked)
         files = [
-            {
-                "rows": count,
-                "vectors": file_digest(self.path / VECTORS_PATTERN.format(number)),
-                "ids": file_digest(self.path / IDS_PATTERN.format(number)),
-            }
+            {"rows": count}
+            | {what: file_digest(self.path / pattern.format(number)) for what, pattern in patterns.items()}
             for number, count in enumerate(rows)
         ]
         with self._written(MANIFEST) as path:
@@ -92,20 +97,23 @@ class VectorFolder:
 def write_files(
     write: Callable[[str], AbstractContextManager[Path]],
     number: int,
-    ids: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
     parts: Iterator[Vectors],
     storage: Storage,
 ) -> None:
-    """Write the files of a number: n ids, and their vectors in parts [m, D].
+    """Write the files of a number: last the vectors, which tells that all of them are there.
 
     Args:
         write: opens a file by name.
+        columns: n ids and, if they are to be kept, n texts, by the keys of COLUMN_PATTERNS.
+        parts: the n vectors in parts [m, D].
     """
-    with write(IDS_PATTERN.format(number)) as path:
-        path.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
+    for what, values in columns.items():
+        with write(COLUMN_PATTERNS[what].format(number)) as path:
+            path.write_text(json.dumps(values, ensure_ascii=False) + "\n", encoding="utf-8")
     with (
         write(VECTORS_PATTERN.format(number)) as path,
-        writing_vectors(path, len(ids), storage.width, storage.dtype) as append,
+        writing_vectors(path, len(columns[IDS]), storage.width, storage.dtype) as append,
     ):
         # All at once: the bytes of a matrix product depend on how many rows it has.
         append(storage.encode(np.concatenate(list(parts))))
@@ -190,11 +198,17 @@ def writing_folder(path: Path, asked: Mapping[str, Any], quantizer: Quantizer | 
 
 def _is_whole(path: Path, said: Mapping[str, Any]) -> bool:
     """Whether a complete folder still has its files; missing ones are made again."""
-    return bool(said["files"]) and all(_has(path, number) for number in range(len(said["files"])))
+    return bool(said["files"]) and all(_has(path, number, said) for number in range(len(said["files"])))
 
 
-def _has(path: Path, number: int) -> bool:
-    return all((path / pattern.format(number)).is_file() for pattern in (IDS_PATTERN, VECTORS_PATTERN))
+def _has(path: Path, number: int, asked: Mapping[str, Any]) -> bool:
+    return all((path / pattern.format(number)).is_file() for pattern in _patterns(asked).values())
+
+
+def _patterns(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The files of a number, by what they hold."""
+    columns = (IDS, TEXTS) if asked["texts"] else (IDS,)
+    return {"vectors": VECTORS_PATTERN, **{what: COLUMN_PATTERNS[what] for what in columns}}
 
 
 @dataclass(frozen=True)
@@ -226,7 +240,7 @@ class StoredVectors:
     @cached_property
     def ids(self) -> list[str]:
         """All ids, in the order of the vectors."""
-        return [one for number in range(len(self.manifest["files"])) for one in self._ids(number)]
+        return [one for number in range(len(self.manifest["files"])) for one in self._column(IDS, number)]
 
     def blocks(self) -> Iterator[tuple[list[str], Vectors]]:
         """Ids and decoded float32 vectors [n, d] in order, in bounded memory.
@@ -235,11 +249,23 @@ class StoredVectors:
             InputError: if a file is missing or was changed.
         """
         for number in range(len(self.manifest["files"])):
-            ids, stored = self._ids(number), self._stored(number)
+            ids, stored = self._column(IDS, number), self._stored(number)
             for start in range(0, len(ids), BLOCK):
                 block = np.ascontiguousarray(stored[start : start + BLOCK])
                 decoded = self.quantizer.decode(block) if self.quantizer else block.astype(np.float32)
                 yield ids[start : start + BLOCK], decoded
+
+    def rows(self) -> Iterator[tuple[str, str, Vectors]]:
+        """Each id with its text and its decoded vector [d], in order, in bounded memory.
+
+        Raises:
+            InputError: if the texts were not kept; if a file is missing or was changed.
+        """
+        if not self.manifest["texts"]:
+            raise InputError(f"{self.path} has vectors and ids, and no texts", "encode the texts again with `texts`")
+        texts = (text for number in range(len(self.manifest["files"])) for text in self._column(TEXTS, number))
+        for ids, vectors in self.blocks():
+            yield from zip(ids, islice(texts, len(ids)), vectors, strict=True)
 
     def to_array(self) -> Vectors:
         """All decoded vectors, [N, d] float32."""
@@ -254,16 +280,17 @@ class StoredVectors:
         """Vectors of the model [Q, D] as they are compared with these, [Q, d]."""
         return self.quantizer.turn(vectors) if self.quantizer else vectors
 
-    def _ids(self, number: int) -> list[str]:
-        path = self._checked(IDS_PATTERN.format(number), self.manifest["files"][number]["ids"])
-        ids = read_json(path)
+    def _column(self, what: str, number: int) -> list[str]:
+        """The ids, or the texts, of a number."""
+        path = self._checked(COLUMN_PATTERNS[what].format(number), self.manifest["files"][number][what])
+        found = read_json(path)
         if (
-            not isinstance(ids, list)
-            or not all(isinstance(one, str) for one in ids)
-            or len(ids) != self.manifest["files"][number]["rows"]
+            not isinstance(found, list)
+            or not all(isinstance(one, str) for one in found)
+            or len(found) != self.manifest["files"][number]["rows"]
         ):
             raise _damaged(path)
-        return list(ids)
+        return list(found)
 
     def _stored(self, number: int) -> npt.NDArray[Any]:
         path = self._checked(VECTORS_PATTERN.format(number), self.manifest["files"][number]["vectors"])
@@ -311,13 +338,15 @@ def _is_sound(manifest: Mapping[str, Any]) -> bool:
     files, model = manifest.get("files"), manifest.get("model")
     if not isinstance(files, list) or not isinstance(model, dict) or "quantizer" not in manifest:
         return False
-    for pair in files:
-        kinds = {"rows": int, "vectors": str, "ids": str}
-        if not isinstance(pair, dict) or any(type(pair.get(name)) is not kind for name, kind in kinds.items()):
+    if not isinstance(manifest.get("texts"), bool):
+        return False
+    kinds = {"rows": int, **dict.fromkeys(_patterns(manifest), str)}
+    for one in files:
+        if not isinstance(one, dict) or any(type(one.get(name)) is not kind for name, kind in kinds.items()):
             return False
     texts = (manifest["store"], model.get("reference"), model.get("digest"))
     sizes = (manifest.get("rows"), manifest.get("dimension"))
-    rows = sum(pair["rows"] for pair in files)
+    rows = sum(one["rows"] for one in files)
     return all(isinstance(text, str) for text in texts) and all(type(n) is int for n in sizes) and rows == sizes[0]
 
 

@@ -202,6 +202,7 @@ class _Encoding:
             "id_column": params.id_column,
             "format": params.format,
             "passages": params.passages,
+            "texts": params.texts,
             "skip_bad": params.skip_bad,
             "model": {"reference": self.model.reference, "digest": self.model.digest},
             "store": found.quantizer.format if found else params.store,
@@ -266,7 +267,7 @@ class _OpenEncoding:
     ) -> None:
         self._encoding, self._engine, self._storage, self._earlier = encoding, engine, storage, earlier
         self._params, self._texts, self._reporter = encoding.params, encoding.texts, encoding.reporter
-        self._vectors = TextVectors(encoding.texts, engine, storage)
+        self._vectors = TextVectors(encoding.texts, engine, storage, self._params.texts)
 
     def into_file(self) -> Result:
         """Write one file."""

@@ -186,6 +186,42 @@ def test_codes_are_those_of_the_models_quantizer(
     assert (np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(230, size) == codes).mean() > 0.85
 
 
+@pytest.mark.parametrize("passages", [False, True])
+def test_texts_are_kept_beside_their_vectors(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, small_files: None, passages: bool
+) -> None:
+    """Nothing else has the text of a passage, which a search shows."""
+    lines, out = jsonl(tmp_path / "a.jsonl"), tmp_path / "out"
+    encode(work, tiny_model, lines, out, passages=passages, texts=True)
+    stored = sentcompress.read_vectors(out)
+    ids, texts, vectors = zip(*stored.rows(), strict=True)
+    assert list(ids) == stored.ids == [f"{row['_id']}#0" if passages else row["_id"] for row in ROWS]
+    assert list(texts) == JOINED
+    np.testing.assert_array_equal(np.stack(vectors), stored.to_array())
+    encode(work, tiny_model, lines, tmp_path / "out.parquet", passages=passages, texts=True)
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["id", "text", "vector"]
+    assert (table.column("id").to_pylist(), table.column("text").to_pylist()) == (list(ids), JOINED)
+    with pytest.raises(UsageError, match=r"different: texts"):
+        encode(work, tiny_model, lines, out, passages=passages)
+    before = content(out)
+    (out / "texts-00001.json").unlink()
+    with pytest.raises(InputError, match=r"texts-00001.json is missing"):
+        list(stored.rows())
+    encode(work, tiny_model, lines, out, passages=passages, texts=True)
+    assert content(out) == before
+
+
+def test_texts_that_were_not_kept(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:
+    lines = jsonl(tmp_path / "a.jsonl", ROWS[:3])
+    encode(work, tiny_model, lines, tmp_path / "out")
+    with pytest.raises(InputError, match="no texts") as raised:
+        list(sentcompress.read_vectors(tmp_path / "out").rows())
+    assert raised.value.hint == "encode the texts again with `texts`"
+    with pytest.raises(UsageError, match=r"name a \.parquet file or a folder"):
+        encode(work, tiny_model, lines, tmp_path / "a.npy", texts=True)
+
+
 @pytest.mark.parametrize(("stopped", "kept"), [(0, False), (2, True)])
 def test_an_interruption_says_if_a_file_is_kept(
     work: WorkDirectory,

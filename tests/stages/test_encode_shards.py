@@ -72,12 +72,13 @@ def test_the_bytes_are_those_of_one_run(
     work: WorkDirectory, tiny_model: Path, lines: Path, tmp_path: Path, count: int, store: str
 ) -> None:
     model = with_quantizer(work, tiny_model, tmp_path / "model") if store == "int4" else tiny_model
-    encode(work, model, lines, tmp_path / "whole", None, store=store)
+    given: dict[str, Any] = {"store": store, "texts": store == "int4"}
+    encode(work, model, lines, tmp_path / "whole", None, **given)
     numbers = list(range(1, count + 1))
     random.Random(count).shuffle(numbers)
-    rows = [encode(work, model, lines, tmp_path / "out", f"{number}/{count}", store=store).rows for number in numbers]
+    rows = [encode(work, model, lines, tmp_path / "out", f"{number}/{count}", **given).rows for number in numbers]
     assert sum(rows) == len(TEXTS)
-    again = encode(work, model, lines, tmp_path / "out", f"{numbers[0]}/{count}", store=store)
+    again = encode(work, model, lines, tmp_path / "out", f"{numbers[0]}/{count}", **given)
     assert again.sentences_per_second == 0  # a finished shard is not made again
     assert again.finished == f"{count} of {count} shards"
     assert not (tmp_path / "out").exists()
@@ -86,7 +87,7 @@ def test_the_bytes_are_those_of_one_run(
     assert everything(tmp_path / "out") == everything(tmp_path / "whole")
     assert not (tmp_path / ".out.shards").exists()
     assert sentcompress.read_vectors(tmp_path / "out").ids == [f"d{number}" for number in range(len(TEXTS))]
-    late = encode(work, model, lines, tmp_path / "out", f"1/{count}", store=store)
+    late = encode(work, model, lines, tmp_path / "out", f"1/{count}", **given)
     assert (late.rows, late.shard) == (len(TEXTS), None)
     with pytest.raises(UsageError, match=r"different: .*store"):
         encode(work, model, lines, tmp_path / "out", f"1/{count}", store="float16" if store == "float32" else "float32")
