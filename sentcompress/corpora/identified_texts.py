@@ -173,7 +173,7 @@ def identified_texts(
                 one = str(place) if ids is None else id_of(row, ids)
                 text = text_of(row)
             except BadRecordError as error:
-                bad.add(f"{source.name}, line {number}: {error}")
+                bad.add(f"{source.name}, line {number}: {error}", error.hint)
                 continue
             if not is_encodable(one + text):
                 bad.add(f"{source.name}, line {number}: {LONE_SURROGATE}")

@@ -144,7 +144,7 @@ def made_of_rows(
         try:
             made = make(number, row)
         except BadRecordError as error:
-            bad.add(f"{name}, line {number}: {error}")
+            bad.add(f"{name}, line {number}: {error}", error.hint)
             continue
         if made is None:
             others.add(str(row.get("split")))

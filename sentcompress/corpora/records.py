@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sentcompress.corpora.delimited import find_columns, listed
-from sentcompress.corpora.text_files import BadRecords
+from sentcompress.corpora.text_files import FIX_LINE, BadRecords
 from sentcompress.errors import InputError
 
 
@@ -46,7 +46,11 @@ class Unreadable:
 
 
 class BadRecordError(Exception):
-    """A record that cannot be interpreted; the reader adds file and line."""
+    """A record that cannot be interpreted; the reader adds file and line. `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str = FIX_LINE) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 # The labels of each kind of data set, in lower case.
@@ -308,7 +312,7 @@ def text_of(row: Mapping[str, object], column: str) -> str:
         return ""
     if isinstance(value, Mapping) and value:
         fields = listed(f"{column}.{name}" for name in value)
-        raise BadRecordError(f"{column!r} is an object, not text; its fields can be named as columns: {fields}")
+        raise BadRecordError(f"{column!r} is an object, not text", f"name a field of it with `column`: {fields}")
     if not isinstance(value, str):
         raise BadRecordError(f"{column!r} {_fault_of(value)}")
     return value

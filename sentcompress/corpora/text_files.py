@@ -22,6 +22,8 @@ BATCH_CHARACTERS = 2**25
 # Approximate bytes of a data set: its characters, plus the overhead of each Python string.
 LARGEST_SET = 2**30
 _PER_TEXT = 100
+# What to do with a line that cannot be read.
+FIX_LINE = "fix the line"
 # What is wrong with a text that is not `is_encodable`.
 LONE_SURROGATE = "contains a lone surrogate (half of a UTF-16 pair)"
 _BLOCK = 2**18
@@ -76,7 +78,7 @@ class BadRecords:
     unasked: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unread: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, message: str, hint: str = "fix the line", what: str = "lines") -> None:
+    def add(self, message: str, hint: str = FIX_LINE, what: str = "lines") -> None:
         """Count a bad line, or another unit, such as a file.
 
         Raises:
