@@ -97,13 +97,14 @@ class _Splitting:
             log = self._log(bad) if self.params.queries else None
             scanned = self._scan(bad)
             choice, why_section = self._choose(scanned)
+            self._tell_columns(scanned)
+            self._tell_language(scanned)
+            counts = self._write(choice, bool(why_section), scanned, log)
+            self._require_queries(counts)
         except SentcompressError:
             # A partial build is useless: with a fixed input, the request differs.
             shutil.rmtree(self.build.path)
             raise
-        self._tell_columns(scanned)
-        self._tell_language(scanned)
-        counts = self._write(choice, bool(why_section), scanned, log)
         if scanned.empty:
             self.reporter.note(f"left out {counted(scanned.empty, 'document')} without text")
         self._tell(counts, why_section)
@@ -192,6 +193,16 @@ class _Splitting:
         plan = WritePlan(units, choice, frequencies, self.params.per_passage, self.params.seed, log)
         with self.reporter.track("writing", total=len(choice.held), unit="documents") as task:
             return write_documents(plan, self.build.write, task)
+
+    def _require_queries(self, counts: WrittenCounts) -> None:
+        """Raise InputError if a part has no queries: nothing could be measured with it."""
+        if not all(counts.held_out_queries.values()):
+            made = listed(f"{count} for {part}" for part, count in counts.held_out_queries.items())
+            raise InputError(
+                f"too few queries can be made from the held-out documents ({made}): they are made from sentences of "
+                "several words, with blanks between the words",
+                "give documents with such sentences; or give your users' queries with `queries`",
+            )
 
     def _tell(self, counts: WrittenCounts, why_section: str) -> None:
         if why_section:

@@ -398,6 +398,19 @@ def test_columns_make_one_document_in_their_order(tmp_path: Path) -> None:
     assert "did you mean body?" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("text", ["海港引擎小提琴{}。", "🎉🚀{}"])
+def test_documents_that_no_query_can_be_made_from(tmp_path: Path, text: str) -> None:
+    """compress began to train on them, and then said that a file of its own is empty."""
+    lines = "".join(text.format("😀" * number if "🎉" in text else number) + "\n" for number in range(1, 200))
+    (tmp_path / "a.txt").write_text(lines, encoding="utf-8")
+    with pytest.raises(InputError, match=r"too few queries can be made .*\(0 for dev, 0 for test\)"):
+        run(tmp_path, tmp_path / "a.txt")
+    assert not WorkDirectory(tmp_path / "work").unfinished("documents")
+    (tmp_path / "log.txt").write_text("".join(f"harbour {number}\n" for number in range(20)), encoding="utf-8")
+    facts = run(tmp_path, tmp_path / "a.txt", queries=(tmp_path / "log.txt",)).facts
+    assert facts["parts"] == {"dev": 5, "test": 5}
+
+
 def test_columns_of_text_that_are_not_read_are_told(tmp_path: Path) -> None:
     renamed = [{"Titel": row["title"], "text": row["text"], "sku": "a1"} for row in made(120, sentences=3)]
     path, listener = write_jsonl(tmp_path / "a.jsonl", renamed), Listener()
