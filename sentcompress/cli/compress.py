@@ -78,7 +78,8 @@ def _encode_line(result: Result, call: Call) -> str:
     words = ["sentcompress", "encode", params.inputs[0], "--model", f"exports/{result.name}", "--store", "quantizer"]
     words += ["--runtime", "onnx-int8"] if result.verdict and result.verdict.graph else []  # as it was measured
     if not collection:
-        words += ["--passages"] if place.is_dir() or as_source(place).extension in PAGES else []
+        # With the texts: no other file has the passages that a search then finds.
+        words += ["--passages", "--texts"] if place.is_dir() or as_source(place).extension in PAGES else []
         words += [word for column in params.column for word in ("--column", column)]
         words += ["--id-column", params.id_column] if params.id_column else []
         words += ["--skip-bad"] if params.skip_bad else []

@@ -60,8 +60,8 @@ def test_the_end_names_the_command_that_encodes_the_documents_as_they_were_read(
 @pytest.mark.parametrize(
     ("files", "options", "expected"),
     [
-        ({"docs/a.txt": "One.\n"}, "--id-column url", "docs --passages --id-column url"),
-        ({"docs.md": "# Title\n\nText.\n"}, "", "docs.md --passages"),
+        ({"docs/a.txt": "One.\n"}, "--id-column url", "docs --passages --texts --id-column url"),
+        ({"docs.md": "# Title\n\nText.\n"}, "", "docs.md --passages --texts"),
         ({"docs.txt": "One text.\nAnother text.\n"}, "", "docs.txt"),
         ({"docs/corpus.jsonl": '{"_id": "1", "title": "", "text": "One."}\n'}, "--id-column url --skip-bad", "docs"),
         # `compress` reads paragraphs, and both questions.
