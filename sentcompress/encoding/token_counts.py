@@ -12,8 +12,10 @@ import numpy.typing as npt
 from sentcompress.models.text_settings import TextSettings, TransformersTokenizer, token_ids
 
 CHUNK = 1000
-# Number of texts whose length is compared with a model's limit, and how much of each is tokenised.
+# Number of texts that are looked at before all are encoded, and how much of each is tokenised.
 LOOKED_AT, CHARACTERS_PER_TOKEN = 1000, 40
+# Above this share of unknown tokens, texts of different meaning get similar vectors.
+MOST_UNKNOWN = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,36 @@ class TokenCounts:
         tokens = int(np.maximum(self.lengths - self.special, 0).sum())
         return self.unknown / tokens if tokens else 0.0
 
+    def told_truncation(self) -> str | None:
+        """A warning if some of these texts, the first of many, are longer than the model reads; None if not."""
+        longer = int((self.lengths > self.limit).sum())
+        if not longer:
+            return None
+        verb, its = ("is", "its vector ignores") if longer == 1 else ("are", "their vectors ignore")
+        return (
+            f"{longer:,} of the first {len(self.lengths):,} texts {verb} longer than the {self.limit} tokens that the "
+            f"model reads; {its} the rest"
+        )
 
-def told_truncation(count: Callable[[Sequence[str]], TokenCounts | None], texts: Iterable[str]) -> str | None:
-    """A warning if some of the first LOOKED_AT texts are longer than the model reads; None if not.
+    def told_unknown(self) -> str | None:
+        """A warning if more than MOST_UNKNOWN of the tokens are unknown; None if not."""
+        if self.unknown_share <= MOST_UNKNOWN:
+            return None
+        return (
+            f"{self.unknown_share:.0%} of the tokens of the first {len(self.lengths):,} texts are unknown to the "
+            "model, so it can hardly tell these texts apart; use a model that knows their language"
+        )
+
+
+def count_first(count: Callable[[Sequence[str]], TokenCounts | None], texts: Iterable[str]) -> TokenCounts | None:
+    """The counts of the first LOOKED_AT texts; None if there is no tokenizer.
 
     Args:
         count: counts the tokens of texts; None if there is no tokenizer.
     """
     if (empty := count([""])) is None:
         return None
-    first = [text[: CHARACTERS_PER_TOKEN * empty.limit] for text in islice(texts, LOOKED_AT)]
-    counts = count(first)
-    longer = int((counts.lengths > counts.limit).sum()) if counts else 0
-    if not longer:
-        return None
-    verb, its = ("is", "its vector ignores") if longer == 1 else ("are", "their vectors ignore")
-    return (
-        f"{longer:,} of the first {len(first):,} texts {verb} longer than the {empty.limit} tokens that the model "
-        f"reads; {its} the rest"
-    )
+    return count([text[: CHARACTERS_PER_TOKEN * empty.limit] for text in islice(texts, LOOKED_AT)])
 
 
 def count_tokens(tokenizer: TransformersTokenizer, settings: TextSettings, texts: Sequence[str]) -> TokenCounts:

@@ -21,7 +21,7 @@ from sentcompress.encoding.npy_files import VECTORS_PATTERN
 from sentcompress.encoding.sharded_folder import QUANTIZER as PLANNED_QUANTIZER
 from sentcompress.encoding.storage import Storage
 from sentcompress.encoding.text_vectors import TextVectors, in_files
-from sentcompress.encoding.token_counts import count_tokens, told_truncation
+from sentcompress.encoding.token_counts import count_first, count_tokens
 from sentcompress.encoding.vector_folder import finished_folder, write_files, writing_folder
 from sentcompress.errors import InputError, UsageError
 from sentcompress.exporting.graph_embedder import TORCH, Graph, GraphEmbedder, find_graph
@@ -100,10 +100,11 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         if unused := encoder.text.told_unused_prompts(model.label):
             reporter.warn(unused)
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
-        if not (params.passages or in_collection):
-            count = partial(count_tokens, encoder.tokenizer, encoder.text)
-            if cut := told_truncation(count, (text for _, text in texts.read())):
-                reporter.warn(f"{cut} (`passages` encodes all of it, in passages)")
+        first = count_first(partial(count_tokens, encoder.tokenizer, encoder.text), (text for _, text in texts.read()))
+        if first and (unknown := first.told_unknown()):
+            reporter.warn(unknown)
+        if first and not (params.passages or in_collection) and (cut := first.told_truncation()):
+            reporter.warn(f"{cut} (`passages` encodes all of it, in passages)")
         if guess := told_guess(model.source, model.label, model.pooling):
             reporter.warn(guess)
         if graph is None and (padding := told_padding(encoder, model.label)):

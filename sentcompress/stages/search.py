@@ -26,7 +26,7 @@ from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
 from sentcompress.encoding.sides import Sides
-from sentcompress.encoding.token_counts import told_truncation
+from sentcompress.encoding.token_counts import count_first
 from sentcompress.errors import BusyError, InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
 from sentcompress.evaluation.index_plan import LONGEST_VECTOR, IndexPlan, memory_of, plan_index
@@ -359,7 +359,10 @@ class _Search:
     def _spool(self, texts: TextStore, path: Path, advice: str) -> None:
         """Write the documents' vectors as they are searched; `advice` is for texts longer than the model reads."""
         label, embedder = self._source.label, self._embedder
-        if cut := told_truncation(embedder.count_tokens, texts.texts()):
+        first = count_first(embedder.count_tokens, texts.texts())
+        if first and (unknown := first.told_unknown()):
+            self._reporter.warn(f"{label}: {unknown}")
+        if first and (cut := first.told_truncation()):
             self._reporter.warn(f"{label}: {cut}{advice}")
         with (
             self._reporter.track(f"encoding documents with {label}", total=len(texts), unit="documents") as task,
