@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from beir import write_jsonl
+from doubling import Doubling
 from listening import Listener
 
 from sentcompress.augmentations.apertium import find_pivots
@@ -29,25 +30,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"wordnet": 0, "back_translate": 0}
 needs_wordnet = pytest.mark.skipif(find_wordnet() is None, reason="no WordNet (apt-get install wordnet-base)")
 needs_apertium = pytest.mark.skipif(not find_pivots(), reason="no apertium with a pair of English")
-
-
-@dataclass(frozen=True)
-class Doubling:
-    """An augmentation that says everything twice."""
-
-    source: str = "wordnet"
-    summary: str = "each sentence twice"
-    in_workers: bool = False
-    note: str = ""
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    def load(self) -> Doubling:
-        return self
-
-    def augment(self, texts: list[str], first_row: int, copy: int) -> list[str]:
-        return [f"{text} {text}" for text in texts]
 
 
 def rows_of(artifact: Artifact) -> list[dict[str, Any]]:
@@ -382,8 +364,8 @@ def sample(count: int) -> list[str]:
     return [f"The {' '.join(generator.choices(words, k=6))} near {number}." for number in range(count)]
 
 
-@needs_wordnet
 def test_bytes_do_not_depend_on_workers_or_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augment, "wordnet_spec", lambda *_: Doubling(in_workers=True))
     monkeypatch.setattr(sentence_table, "FILE_ROWS", 300)
     (tmp_path / "a.txt").write_text("\n".join(sample(500)) + "\n")
     options: dict[str, Any] = {"wordnet": 2, "seed": 1, "back_translate": 0}
@@ -410,14 +392,17 @@ def test_three_times_by_default(tmp_path: Path) -> None:
 
 
 # Without fsync, as in the tests themselves, see conftest.py.
-COMMAND = "import os; os.fsync = os.fstat; from sentcompress.__main__ import main; main()"
+COMMAND = "import os; os.fsync = os.fstat; from sentcompress.__main__ import main; {} main()"
+# Each worker loads WordNet for seconds.
+DOUBLING = """from doubling import Doubling; from sentcompress.stages import augment; \
+augment.wordnet_spec = lambda *_: Doubling(in_workers=True, seconds=0.3);"""
 
 
-def start(folder: Path, work: str, *options: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", COMMAND, "augment", str(folder / "a.txt"), "--quiet", *options]
+def start(folder: Path, work: str, *options: str, first: str = "") -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", COMMAND.format(first), "augment", str(folder / "a.txt"), "--quiet", *options]
     return subprocess.Popen(
         [*command, "--work", str(folder / work)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
     )
@@ -434,15 +419,15 @@ def kill_at(process: subprocess.Popen[bytes], pieces: Path, count: int, delay: f
     return alive
 
 
-def check_kills(folder: Path, sentences: int, total_pieces: int, kills: int, *options: str) -> None:
+def check_kills(folder: Path, sentences: int, total_pieces: int, kills: int, *options: str, first: str = "") -> None:
     (folder / "a.txt").write_text("\n".join(sample(sentences)) + "\n")
-    assert start(folder, "whole", *options).wait() == 0
+    assert start(folder, "whole", *options, first=first).wait() == 0
     generator = random.Random(3)
     pieces = folder / "killed" / "sentences" / ".main.partial" / ".scaffold" / "pieces"
     # From the start of the program over all pieces to the writing of the table.
     hits = sum(
         kill_at(
-            start(folder, "killed", *options),
+            start(folder, "killed", *options, first=first),
             pieces,
             total_pieces * kill // (kills - 1),
             generator.uniform(0.0, 0.8 if kill == 0 else 0.1),
@@ -450,15 +435,14 @@ def check_kills(folder: Path, sentences: int, total_pieces: int, kills: int, *op
         for kill in range(kills)
     )
     assert hits >= kills - 2
-    assert start(folder, "killed", *options).wait() == 0
+    assert start(folder, "killed", *options, first=first).wait() == 0
     whole, killed = (WorkDirectory(folder / name).get("sentences") for name in ("whole", "killed"))
     assert killed.digest == whole.digest
     assert {path.name for path in killed.path.iterdir()} == {path.name for path in whole.path.iterdir()}
 
 
-@needs_wordnet
 def test_killed_and_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    check_kills(tmp_path, 2000, 4, 3, "--wordnet", "2", "--back-translate", "0")
+    check_kills(tmp_path, 2000, 4, 3, "--wordnet", "2", "--back-translate", "0", first=DOUBLING)
 
 
 @pytest.mark.slow
@@ -468,10 +452,9 @@ def test_killed_a_dozen_times_and_run_again_gives_the_same_bytes(tmp_path: Path)
     check_kills(tmp_path, 6000, 12, 14, "--wordnet", "1", "--back-translate", "1")
 
 
-@needs_wordnet
 def test_interrupted_by_the_keyboard_it_ends_at_once_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(sample(2000)) + "\n")
-    process = start(tmp_path, "work", "--wordnet", "9", "--back-translate", "0")
+    process = start(tmp_path, "work", "--wordnet", "9", "--back-translate", "0", first=DOUBLING)
     partial = tmp_path / "work" / "sentences" / ".main.partial" / ".scaffold" / "pieces"
     while not (partial.is_dir() and any(partial.glob("*.parquet"))):
         assert process.poll() is None

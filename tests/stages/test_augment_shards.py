@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import zstandard
+from doubling import Doubling
 from interrupting import interrupts
 from sharding import bytes_of
 from tiny_models import make_sentences
 
 from sentcompress.augmentations import table
-from sentcompress.augmentations.wordnet import find_wordnet
 from sentcompress.corpora import sentence_table
 from sentcompress.errors import InputError, UsageError
 from sentcompress.stages import augment, merge, status
@@ -146,8 +146,8 @@ def test_a_mix_with_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found.facts["mix"] == whole.facts["mix"]
 
 
-@pytest.mark.skipif(find_wordnet() is None, reason="no WordNet (apt-get install wordnet-base)")
-def test_wordnet_in_workers(tmp_path: Path, nli: Path) -> None:
+def test_what_runs_in_workers(tmp_path: Path, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augment, "wordnet_spec", lambda *_: Doubling(in_workers=True))
     work = WorkDirectory(tmp_path / "work")
     options = {"back_translate": 0, "workers": 1}
     whole = run(work, nli, name="whole", **options)
