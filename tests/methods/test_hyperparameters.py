@@ -97,14 +97,12 @@ def test_every_method_says_what_it_is(method: type[Method]) -> None:
         assert option.parse(str(option.default)) == option.default
 
 
-@pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
-def test_the_equation_reduces_as_the_default_does(method: type[Method]) -> None:
+def test_the_equation_reduces_as_the_default_does() -> None:
     """|v|^2 is a sum over the dimensions, MSE a mean over them."""
-    reduction = method.options.get("reduction")
-    if reduction is not None:
-        signs = {"sum": "|^2", "mean": "MSE("}
-        written = {name for name, sign in signs.items() if sign in method.equation}
-        assert written == {reduction.default}
+    reduced = [method for method in EVERY if "reduction" in method.options]
+    signs = {"sum": "|^2", "mean": "MSE("}
+    written = [{name for name, sign in signs.items() if sign in method.equation} for method in reduced]
+    assert written == [{method.options["reduction"].default} for method in reduced] != []
 
 
 @pytest.mark.parametrize("method", EVERY, ids=lambda method: method.__name__)
