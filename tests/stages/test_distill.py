@@ -36,7 +36,7 @@ from sentcompress.training.checkpoint import Checkpoints
 from sentcompress.training.log import TrainingLog
 from sentcompress.training.loop import Training
 
-TEXTS = make_sentences(500)
+TEXTS = make_sentences(260)
 SHORT: dict[str, Any] = {"epochs": 2, "batch_size": 32, "lr": 2e-3, "dtype": "float32"}
 
 
@@ -64,7 +64,7 @@ def test_hpd_makes_a_student_with_the_projection_in_it(work: WorkDirectory) -> N
     assert set(artifact.inputs) >= {"sentences/main", "teacher-vectors/main", "projections/pca-8"}
     facts = artifact.facts
     assert (facts["method"], facts["student"], facts["dimension"]) == ("hpd", "teacher:1", 8)
-    assert facts["training_rows"] == 490
+    assert facts["training_rows"] == 250
     assert facts["recipe"]["lr"] == {"value": 2e-3, "source": "command option; default: 0.0001"}
     student = load_model(artifact.path / "model")
     assert (student.dimension, len(student.dense), student.config.num_hidden_layers) == (8, 1, 1)
@@ -598,7 +598,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path: Path, 
     for name in ("whole", "killed"):
         make_work(tmp_path / name, teacher, TEXTS)
     # Dropout, a queue, a learnt temperature, several epochs: everything that a checkpoint has to bring back.
-    numbers = dict(SHORT, epochs=6, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
+    numbers = dict(SHORT, epochs=12, dropout=0.1, eval_every=10, checkpoint_seconds=0.02)
     asked = params("ckd", options=("queue=100",), dev=dev, name="ckd", **numbers)
     # A server that has loaded the libraries and forks: each run begins at once, in a clean process.
     context = multiprocessing.get_context("forkserver")
