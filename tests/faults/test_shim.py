@@ -33,11 +33,11 @@ KINDS = "mkdir create write fsync truncate rename fsync-folder link unlink rmdir
 class Bench:
     """Runs Python under the library in a box of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, library: Path) -> None:
         self.box = folder / "box"
         self.box.mkdir()
         (folder / "store").mkdir()
-        self._library = compile_shim(folder)
+        self._library = library
         self._control = folder / "control"
         make_control(self._control)
         self.shim = Shim(self._control, self.box, folder / "store")
@@ -59,11 +59,16 @@ class Bench:
         return [operation.kind for operation in self.shim.operations()]
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if sys.platform != "linux" or find_compiler() is None:
         pytest.skip("the fault harness needs Linux with a C compiler and libc's headers")
-    return Bench(tmp_path)
+    return compile_shim(tmp_path_factory.mktemp("shim"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, library: Path) -> Bench:
+    return Bench(tmp_path, library)
 
 
 def test_every_change_is_counted_and_nothing_else(bench: Bench, tmp_path: Path) -> None:
