@@ -83,6 +83,21 @@ def check(encoder: Encoder, path: Path) -> None:
         np.testing.assert_allclose(found, expected, atol=2e-6, err_msg=f"{rows} x {length}")
 
 
+def check_constants(path: Path) -> None:
+    """Shapes of heads, and the row of the token type: for single queries, the nodes that compute them take time."""
+    import onnx
+
+    onnx.checker.check_model(str(path), full_check=True)
+    graph = onnx.load(path).graph
+    constants = {constant.name for constant in graph.initializer}
+    assert all(node.input[1] in constants for node in graph.node if node.op_type == "Reshape")
+    types = [node for node in graph.node if node.op_type == "Gather" and "token_type" in node.input[0]]
+    assert [node.input[1] in constants for node in types] == [True]
+    used = {name for node in graph.node for name in node.input} | {OUTPUT}
+    assert constants <= used
+    assert all(used & set(node.output) for node in graph.node)
+
+
 @pytest.mark.parametrize(
     ("kind", "parts"),
     [
@@ -92,10 +107,13 @@ def check(encoder: Encoder, path: Path) -> None:
     ],
     ids=["bert-cls-max", "roberta-weightedmean", "electra-lasttoken"],
 )
-def test_the_graph_gives_the_encoders_vectors(kind: str, parts: dict[str, Any], tmp_path: Path) -> None:
+def test_the_graph_gives_the_encoders_vectors_and_computes_no_constants(
+    kind: str, parts: dict[str, Any], tmp_path: Path
+) -> None:
     encoder = make_encoder(kind, **parts)
     write_graph(encoder, tmp_path / "graph.onnx")
     check(encoder, tmp_path / "graph.onnx")
+    check_constants(tmp_path / "graph.onnx")
 
 
 @pytest.fixture(scope="module")
@@ -145,25 +163,6 @@ def test_the_mask_of_a_text_is_one_row(written: tuple[Encoder, Path]) -> None:
     assert not {"GatherND", "Range"} & {node.op_type for node in nodes}
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "electra"])
-def test_what_does_not_depend_on_the_text_is_constant(kind: str, tmp_path: Path) -> None:
-    """Shapes of heads, and the row of the token type: for single queries, the nodes that compute them take time."""
-    import onnx
-
-    encoder = make_encoder(kind, dense=[])
-    write_graph(encoder, tmp_path / "graph.onnx")
-    onnx.checker.check_model(str(tmp_path / "graph.onnx"), full_check=True)
-    graph = onnx.load(tmp_path / "graph.onnx").graph
-    constants = {constant.name for constant in graph.initializer}
-    assert all(node.input[1] in constants for node in graph.node if node.op_type == "Reshape")
-    types = [node for node in graph.node if node.op_type == "Gather" and "token_type" in node.input[0]]
-    assert [node.input[1] in constants for node in types] == [True]
-    used = {name for node in graph.node for name in node.input} | {OUTPUT}
-    assert constants <= used
-    assert all(used & set(node.output) for node in graph.node)
-    check(encoder, tmp_path / "graph.onnx")
-
-
 @pytest.mark.parametrize(
     ("dense", "divided"),
     [
@@ -184,6 +183,7 @@ def test_states_are_summed_where_only_the_direction_counts(dense: list[Dense], d
     assert nodes.count("Div") == 1 + divided
     assert nodes.count("ReduceSum") == 2 * divided
     check(encoder, tmp_path / "graph.onnx")
+    check_constants(tmp_path / "graph.onnx")
 
 
 def test_nothing_of_this_machine_is_in_the_file(written: tuple[Encoder, Path]) -> None:
