@@ -234,6 +234,7 @@ def test_the_quick_start_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.
     assert "Compression: small" in (tmp_path / "work" / "report" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_chain_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second block, line by line, with a tiny teacher, in a folder that has a clone's files, but shorter."""
     teacher = make_tiny_model(tmp_path / "teacher", layers=3)
