@@ -24,13 +24,12 @@ import numpy as np
 import pytest
 import report_works as works
 import torch
-import typer
+from command_group import command_group
 from scipy.stats import spearmanr
 from tiny_models import load_model
 
 from sentcompress.augmentations.wordnet import DataFolder
 from sentcompress.cli.line import options_of
-from sentcompress.cli.main import app
 from sentcompress.commands import find_command
 from sentcompress.corpora.collection_folders import collection_data_set
 from sentcompress.encoding.engine import EncodeEngine
@@ -67,7 +66,7 @@ def load(name: str) -> ModuleType:
 def parse(line: str) -> dict[str, Any]:
     """What a command line says, if there is such a command with such options."""
     words = shlex.split(line)
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     parsed: dict[str, Any] = group.commands[words[0]].make_context(words[0], words[1:]).params
     return parsed
 

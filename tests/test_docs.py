@@ -8,17 +8,16 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 import write_method_docs
 import write_paper_docs
 import write_recipe_docs
+from command_group import command_group
 from generated_parts import filled, names_of
 from tiny_models import WORDS, make_tiny_model
 
-from sentcompress.cli.main import COMMANDS, _run, app
+from sentcompress.cli.main import COMMANDS, _run
 from sentcompress.compression import budget, measuring_time
 from sentcompress.exit_codes import MEANINGS
 from sentcompress.published import PUBLISHED
@@ -50,7 +49,7 @@ def command_lines(page: Path) -> list[list[str]]:
     "page", [page for page in PAGES if command_lines(page)], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_every_command_in_the_documentation_parses(page: Path) -> None:
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     for words in command_lines(page):
         words = [word for word in words if word != "--offline"]
         if words and not words[0].startswith("-"):
@@ -94,7 +93,7 @@ def test_the_list_of_recipes_has_every_variant() -> None:
 
 
 def test_the_commands_of_the_demo_parse() -> None:
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     lines = (ROOT / "scripts" / "demo.sh").read_text(encoding="utf-8").splitlines()
     chain = [shlex.split(line)[2:] for line in lines if line.startswith("run sentcompress ")]
     assert chain
@@ -119,7 +118,7 @@ def test_the_chain_for_slurm_submits_commands_that_parse_and_wait_for_each_other
     given = {"NOTED": str(noted), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SENTCOMPRESS_WORK": str(tmp_path / "w")}
     script = ROOT / "docs" / "examples" / "slurm" / "chain.sh"
     subprocess.run(["bash", str(script)], check=True, cwd=ROOT, env={**given, "TEXT": "a.txt", "DEV": str(script)})
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     after = []
     for line in noted.read_text(encoding="utf-8").splitlines():
         options, _, words = line.partition(" docs/examples/slurm/stage.sh ")
@@ -156,7 +155,7 @@ def test_a_job_gives_its_cores_to_the_command_and_is_queued_again(
 
 def test_the_commands_of_the_torchrun_example_parse() -> None:
     """With the options that the script has by default; tests/ranks/test_torchrun.py runs it, but only if asked to."""
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     script = (ROOT / "docs" / "examples" / "torchrun.sh").read_text(encoding="utf-8")
     for name, default in re.findall(r'^read -ra (\w+) <<<"\$\{\w+:-(.*)\}"', script, flags=re.MULTILINE):
         script = script.replace(f'"${{{name}[@]}}"', default)
@@ -201,7 +200,7 @@ def test_every_file_of_the_code_that_the_documentation_names_is_there() -> None:
 
 
 def test_every_command_and_option_is_explained() -> None:
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     for name, command in group.commands.items():
         assert command.help, name
         unexplained = [parameter.name for parameter in command.params if not getattr(parameter, "help", "x")]

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from command_group import command_group
 
-from sentcompress.cli.main import app
 from sentcompress.commands import all_commands, makers
 from sentcompress.commands.options import Key, keys_of
 from sentcompress.commands.parsing import _read, build, checked, from_text
@@ -25,7 +24,7 @@ OF_RUN = {"help", "work", "json", "quiet"}
 
 @pytest.mark.parametrize("command", makers())
 def test_a_recipe_takes_what_the_command_line_takes(command: str) -> None:
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     of_command_line = {
         parameter.opts[0].removeprefix("--") if parameter.opts[0].startswith("--") else parameter.name
         for parameter in group.commands[command].params
@@ -154,7 +153,7 @@ def test_the_printed_words_mean_the_same_options(command: str) -> None:
     made, faults = build(params, values)
     assert not faults
     written = words(made)
-    group: Any = typer.main.get_command(app)
+    group = command_group()
     read = group.commands[command].make_context(command, written[1:]).params
     names = {key.field: key.name for key in keys_of(params).values()}
     again, faults = build(
