@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -96,11 +97,17 @@ def load_model(folder: Path) -> Encoder:
     return load_encoder(resolve(str(folder)))
 
 
-def make_prompted(folder: Path, model: Path) -> Path:
-    """A copy of a model with a prompt for queries, which is not its default prompt."""
+def make_prompted(
+    folder: Path, model: Path, prompts: Mapping[str, str] | None = None, *, default: str | None = None
+) -> Path:
+    """A copy of a model with prompts, by default one for queries.
+
+    Args:
+        default: the name of the default prompt.
+    """
     shutil.copytree(model, folder)
-    prompts = {"prompts": {"query": "the "}, "default_prompt_name": None}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+    settings = {"prompts": {"query": "the "} if prompts is None else prompts, "default_prompt_name": default}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder
 
 

@@ -51,6 +51,31 @@ class WrappedEmbedder:
         return self._embedder.count_tokens(texts)
 
 
+class PromptedEmbedder(WrappedEmbedder):
+    """Puts a prompt before every text.
+
+    Args:
+        embedder: one that puts none there.
+        prompt_of: the prompt of a text; it can be empty.
+    """
+
+    def __init__(self, embedder: Embedder, prompt_of: Callable[[str], str]) -> None:
+        super().__init__(embedder)
+        self._prompt_of = prompt_of
+
+    def encode(self, texts: Sequence[str], task: Task | None = None) -> Vectors:
+        return self._embedder.encode(self._prompted(texts), task)
+
+    def stream(self, chunks: Iterable[Sequence[str]], task: Task | None = None) -> Iterator[Vectors]:
+        return self._embedder.stream(map(self._prompted, chunks), task)
+
+    def count_tokens(self, texts: Sequence[str]) -> TokenCounts | None:
+        return self._embedder.count_tokens(self._prompted(texts))
+
+    def _prompted(self, texts: Sequence[str]) -> list[str]:
+        return [self._prompt_of(text) + text for text in texts]
+
+
 class MappedEmbedder(WrappedEmbedder):
     """An embedder whose vectors are mapped to another space.
 

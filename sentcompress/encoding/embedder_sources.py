@@ -11,7 +11,7 @@ from typing import Any
 from sentcompress.commands.shared import EvaluationOptions, ReferenceOptions
 from sentcompress.corpora.vector_file import SUFFIX, VectorFile
 from sentcompress.encoding.batches import windows
-from sentcompress.encoding.embedder import Embedder, Vectors, WrappedEmbedder
+from sentcompress.encoding.embedder import Embedder, PromptedEmbedder, Vectors, WrappedEmbedder
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.sharing import current_sharing
 from sentcompress.encoding.token_counts import TokenCounts, count_tokens
@@ -42,6 +42,7 @@ class EmbedderSource:
         vectors, texts: the files, if it is a file of vectors.
         cache: the cache folder, for a model.
         normalize: whether vectors are scaled to length one; None: as the model itself does.
+        prompt: what precedes every text in place of the model's default prompt; None: the default prompt.
     """
 
     label: str
@@ -52,6 +53,7 @@ class EmbedderSource:
     texts: Path | None = None
     cache: Path | None = None
     normalize: bool | None = None
+    prompt: str | None = None
 
     @property
     def name(self) -> str:
@@ -86,17 +88,57 @@ class EmbedderSource:
             raise UsageError(f"`normalize` is for models; the vectors of {self.label} are used as they are")
         return replace(self, model=replace(self.model, normalize=normalize), normalize=normalize)
 
+    def of_role(self, role: str) -> EmbedderSource:
+        """The same source for texts of a role, with the prompt of `encode_query` or `encode_document`, if it has any.
+
+        Args:
+            role: one of `prompts.ROLES`; empty for texts without a role, which get the default prompt.
+
+        Raises:
+            InputError: if the model's prompts cannot be read, or are not supported.
+        """
+        if self.model is None:
+            return self
+        prompts = self.model.prompts
+        prompt = prompts.of_role(role) if role else prompts.default
+        return replace(self, prompt=prompts.override(prompt, self.label))
+
+    def is_model_of(self, other: EmbedderSource) -> bool:
+        """Whether both are the same model, whatever precedes the texts."""
+        return replace(self, prompt=None) == replace(other, prompt=None)
+
     def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
         """Load the model or open the file. `reporter` is warned of unused prompts and damaged vectors in the cache.
 
         Raises:
             InputError: if that fails.
         """
+        if self.model is not None and (unused := self.model.prompts.told_unused(self.label)):
+            reporter.warn(unused)
+        return self.prompted(self.open_bare(device=device, dtype=dtype, reporter=reporter))
+
+    @property
+    def before_texts(self) -> str:
+        """What precedes every text: `prompt`, else the model's default prompt."""
+        if self.prompt is not None:
+            return self.prompt
+        return self.model.prompts.default if self.model else ""
+
+    def prompted(self, bare: Embedder) -> Embedder:
+        """What `open_bare` returned, with the prompt of this source before every text."""
+        prompt = self.before_texts
+        return PromptedEmbedder(bare, lambda _: prompt) if prompt else bare
+
+    def open_bare(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
+        """Load the model or open the file; no prompt precedes a text.
+
+        The cache is looked up by texts with their prompts. So texts of all roles share it.
+
+        Raises:
+            InputError: if that fails.
+        """
         if self.model is not None:
-            encoder = self.model.load()
-            if unused := encoder.text.told_unused_prompts(self.label):
-                reporter.warn(unused)
-            embedder: Embedder = ModelEmbedder(encoder, device=device, dtype=dtype)
+            embedder: Embedder = ModelEmbedder(load_bare(self.model), device=device, dtype=dtype)
             if shared := current_sharing():
                 embedder = shared.of(self.model, embedder, device)
             if guess := told_guess(self.model.source, self.label, self.model.pooling):
@@ -109,7 +151,12 @@ class EmbedderSource:
     def _cache_key(self, dtype: str) -> str:
         """The folder of its vectors in the cache; other vectors of the same model are in another one."""
         scaled = {None: "", True: "-unit", False: "-unscaled"}[self.normalize]
-        return f"{self.digest[:40]}-{dtype}{scaled}"
+        return f"{self.digest[:40]}-{dtype}{scaled}{self.bare_key}"
+
+    @property
+    def bare_key(self) -> str:
+        """Part of a cache's name: of a model with a default prompt, the vectors are those of texts without it."""
+        return "-bare" if self.model and self.model.prompts.default else ""
 
     def cached(self, embedder: Embedder, key: str, reporter: Reporter) -> Embedder:
         """The embedder with a cache of its vectors in the folder `key`, if this source has a cache."""
@@ -122,6 +169,17 @@ class EmbedderSource:
         if cache.damaged:
             reporter.warn(f"{cache.damaged} damaged batches of {self.label} were removed from {self.cache}")
         return CachingEmbedder(embedder, cache)
+
+
+def load_bare(model: NamedModel) -> Encoder:
+    """The encoder of a model, without its default prompt.
+
+    Raises:
+        InputError: see `NamedModel.load`.
+    """
+    encoder = model.load()
+    encoder.text = replace(encoder.text, prompt="")
+    return encoder
 
 
 class ModelEmbedder:

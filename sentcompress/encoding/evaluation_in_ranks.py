@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sentcompress.commands.options import Options
 from sentcompress.encoding.embedder import Embedder
-from sentcompress.encoding.embedder_sources import ModelEmbedder
+from sentcompress.encoding.embedder_sources import ModelEmbedder, load_bare
 from sentcompress.encoding.sharing import serve, sharing
 from sentcompress.models.catalog import NamedModel
 from sentcompress.models.devices import pick_device
@@ -34,4 +34,4 @@ def evaluate_together(params: Options, reporter: Reporter, evaluate: Callable[[]
 
 def _opened(model: NamedModel, device: str, dtype: str) -> Embedder:
     check_same(model.source)  # in other commands, the ranks compare the digests of their inputs
-    return ModelEmbedder(model.load(), device=device, dtype=dtype)
+    return ModelEmbedder(load_bare(model), device=device, dtype=dtype)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from sentcompress.encoding.embedder_sources import EmbedderSource
 from sentcompress.errors import InputError
 from sentcompress.models.names import KINDS
 from sentcompress.models.principal_axes import Projection
+from sentcompress.models.prompts import DOCUMENT, OF_ROLE, QUERY, told_prompt
 from sentcompress.progress import SILENT, Reporter
 from sentcompress.store import MODEL_FILES, Artifact, WorkDirectory, line_of
 
@@ -40,10 +43,12 @@ class TeacherProjection:
 
 @dataclass(frozen=True)
 class Sides:
-    """The sources of document and query vectors; nothing is loaded yet.
+    """The sources of document and query vectors, each with the prompt of its texts; nothing is loaded yet.
+
+    See `in_roles` and `sides_of`.
 
     Attributes:
-        documents, queries: the same source, or two with comparable vectors.
+        documents, queries: the same model, or two with comparable vectors.
         projection: maps vectors of the documents' model, the teacher, to the space of the queries' model, its student.
     """
 
@@ -53,8 +58,14 @@ class Sides:
 
     @property
     def symmetric(self) -> bool:
-        """Whether both sides have the same source."""
-        return self.documents == self.queries
+        """Whether both sides have the same model."""
+        return self.queries.is_model_of(self.documents)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """Role -> what precedes its texts, where that is not the default prompt of the model; usually empty."""
+        found = {QUERY: self.queries.prompt, DOCUMENT: self.documents.prompt}
+        return {role: prompt for role, prompt in found.items() if prompt is not None}
 
     @property
     def label(self) -> str:
@@ -79,19 +90,20 @@ class Sides:
         return found
 
     def open(self, *, device: str, dtype: str, reporter: Reporter = SILENT) -> tuple[Embedder, Embedder]:
-        """Load the embedders of documents and queries.
+        """Load the embedders of documents and queries, and report the prompts.
 
         Raises:
             InputError: if one cannot be loaded, or their dimensions differ.
         """
-        embedder = self.documents.open(device=device, dtype=dtype, reporter=reporter)
+        self.tell_prompts(reporter)
+        bare = self.documents.open_bare(device=device, dtype=dtype, reporter=reporter)
+        documents = self.documents.prompted(bare)
         if self.symmetric:
-            return embedder, embedder
-        documents: Embedder = embedder
+            return documents, self.queries.prompted(bare)
         if self.projection:
             width = int(self.projection.projection.weight.shape[0])
-            documents = MappedEmbedder(embedder, self.projection.apply, width)
-        queries = self.queries.open(device=device, dtype=dtype, reporter=reporter)
+            documents = MappedEmbedder(documents, self.projection.apply, width)
+        queries = self.queries.prompted(self.queries.open_bare(device=device, dtype=dtype, reporter=reporter))
         if documents.dimension != queries.dimension:
             raise InputError(
                 f"{self.documents.label} has {documents.dimension} dimensions and {self.queries.label} "
@@ -100,6 +112,30 @@ class Sides:
                 "(sentcompress distill --method hpd); otherwise, both models need the same dimension",
             )
         return documents, queries
+
+    def tell_prompts(self, reporter: Reporter) -> None:
+        """Report what precedes the texts, and warn of a prompt for documents that sentence-transformers ignores."""
+        for role, source in ((QUERY, self.queries), (DOCUMENT, self.documents)):
+            if source.prompt is not None:
+                reporter.note(f"{source.label} encodes {OF_ROLE[role]} {told_prompt(source.prompt)}")
+        if self.documents.model:
+            for ignored in self.documents.model.prompts.told_not_found(self.documents.label):
+                reporter.warn(ignored)
+
+
+def in_roles(documents: EmbedderSource, queries: EmbedderSource, projection: TeacherProjection | None = None) -> Sides:
+    """Both sides, each with the prompt of `encode_document` or `encode_query`, if its model has one.
+
+    Raises:
+        InputError: see `EmbedderSource.of_role`.
+    """
+    return Sides(documents.of_role(DOCUMENT), queries.of_role(QUERY), projection)
+
+
+def recorded_prompts(sides: Mapping[str, Sides]) -> dict[str, Any]:
+    """The entry `prompts` of a request: those of each role by the name of the model's option; empty without any."""
+    found = {name: of.prompts for name, of in sides.items() if of.prompts}
+    return {"prompts": found} if found else {}
 
 
 def sides_of(work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSource) -> Sides:

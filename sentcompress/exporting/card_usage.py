@@ -8,8 +8,9 @@ from typing import Any
 
 from sentcompress.exporting.graph_formats import STATIC
 from sentcompress.exporting.onnx import FLOAT32_FILE, INT8_FILE
-from sentcompress.exporting.router import DOCUMENT, FOLDER, QUERY
+from sentcompress.exporting.router import FOLDER
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.prompts import DOCUMENT, QUERY
 from sentcompress.models.text_settings import TransformersTokenizer
 from sentcompress.plain_text import markdown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,16 @@ class Graph:
         """The inputs to record in a request in addition to the model."""
         return {} if self.model.covers_all_files else {f"file:{self.path.resolve()}": self.digest}
 
-    def load(self) -> GraphEmbedder:
+    def load(self, prompt: str | None = None) -> GraphEmbedder:
         """Open the graph, on as many threads as torch has.
+
+        Args:
+            prompt: what precedes every text in place of the model's default prompt; None: the default prompt.
 
         Raises:
             InputError: if the graph or the model's own files are damaged.
         """
-        return GraphEmbedder(self)
+        return GraphEmbedder(self, prompt)
 
 
 class GraphEmbedder:
@@ -70,13 +73,14 @@ class GraphEmbedder:
     device = torch.device("cpu")
     dtype_reason = "the exported graph's"
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, prompt: str | None = None) -> None:
         encoder = graph.model.load()
-        self._tokenizer, self._text = encoder.tokenizer, encoder.text
+        text = encoder.text if prompt is None else replace(encoder.text, prompt=prompt)
+        self._tokenizer, self._text = encoder.tokenizer, text
         self._parameters = encoder.count_parameters()
         self.graph = graph
         file, _ = GRAPHS[graph.runtime]
-        self._reader = GraphReader.of_text(graph.model.source.path, file, encoder.text, torch.get_num_threads())
+        self._reader = GraphReader.of_text(graph.model.source.path, file, text, torch.get_num_threads())
         self._dimension = int(self._reader.vectors([""]).shape[1])
 
     @property
@@ -127,14 +131,14 @@ class GraphSource(EmbedderSource):
         """The facts that an evaluation records: those of the model, the runtime and the bytes of the graph."""
         return {**super().described, "runtime": self.graph.runtime, "graph_bytes": self.graph.path.stat().st_size}
 
-    def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
+    def open_bare(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Embedder:
         """Open the graph; `device` and `dtype` have no effect on it.
 
         Raises:
             InputError: see `Graph.load`.
         """
-        key = f"{self.digest[:20]}{self.graph.digest[:20]}-{self.graph.runtime}"
-        return self.cached(self.graph.load(), key, reporter)
+        key = f"{self.digest[:20]}{self.graph.digest[:20]}-{self.graph.runtime}{self.bare_key}"
+        return self.cached(self.graph.load(prompt=""), key, reporter)
 
 
 def find_graph(work: WorkDirectory, model: NamedModel, runtime: str) -> Graph:
@@ -170,6 +174,7 @@ def in_runtime(work: WorkDirectory, source: EmbedderSource, runtime: str) -> Emb
         source.digest,
         source.model,
         cache=source.cache,
+        prompt=source.prompt,
         graph=find_graph(work, source.model, runtime),
     )
 

@@ -17,12 +17,10 @@ from sentcompress.json_documents import read_json, write_json
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import save_encoder, similarity_of
 from sentcompress.models.model_files import MODULES, ROUTER
-from sentcompress.models.text_settings import PROMPTS_FILE, TextSettings
+from sentcompress.models.prompts import DOCUMENT, PROMPTS_FILE, QUERY, Prompts
+from sentcompress.models.text_settings import TextSettings
 
 FOLDER = "router"
-QUERY, DOCUMENT = "query", "document"
-# Names of prompts, as sentence-transformers looks for them.
-PROMPT_NAMES = {QUERY: ("query",), DOCUMENT: ("document", "passage", "corpus")}
 
 
 def check_widths(query: Encoder, document: Encoder, label: str, other: str) -> None:
@@ -64,8 +62,8 @@ def write_router(routes: Mapping[str, Encoder], folder: Path) -> None:
 
 
 def route_prompt(route: str, text: TextSettings) -> str:
-    """The prompt of `encode_query` or `encode_document` with the route's model; its default prompt if it has none."""
-    return next((text.prompts[name] for name in PROMPT_NAMES[route] if text.prompts.get(name)), text.prompt)
+    """The prompt of `encode_query` or `encode_document` with the route's model."""
+    return Prompts(text.prompt, text.prompts).of_role(route)
 
 
 def verify_router(

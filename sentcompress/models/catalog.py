@@ -19,6 +19,7 @@ from sentcompress.models.names import (
     no_such_model,
     refuse_revision,
 )
+from sentcompress.models.prompts import Prompts, read_prompts
 from sentcompress.models.sources import (
     EMBEDDED,
     MODEL_FOLDER,
@@ -89,6 +90,15 @@ class NamedModel:
     def slug(self) -> str:
         """The label as a part of a file name."""
         return name_part(self.label) or "model"
+
+    @property
+    def prompts(self) -> Prompts:
+        """Its prompts. They are part of its files, and so of the digest.
+
+        Raises:
+            InputError: if they are not in the form of sentence-transformers.
+        """
+        return read_prompts(self.source.path)
 
     def load(self, new_pooling: str = "auto") -> Encoder:
         """The encoder, float32, in eval mode, on the CPU.

@@ -21,12 +21,13 @@ from sentcompress.models.foreign_code import refuse_code
 from sentcompress.models.memory import require_memory
 from sentcompress.models.model_files import MODULES, STATIC, TRANSFORMER, is_static, read_config, transformer_folder
 from sentcompress.models.pretrained import hush_transformers, left_out_pooler, load_transformer
+from sentcompress.models.prompts import COSINE, PROMPTS_FILE
 from sentcompress.models.sentence_modules import POOLING_KEYS, plain_modules, read_modules
 from sentcompress.models.shape import Shape, Size, size_of
 from sentcompress.models.sources import ModelSource, locate
 from sentcompress.models.static_encoder import StaticEncoder, token_vectors
 from sentcompress.models.static_folder import load_static, save_static, static_shape
-from sentcompress.models.text_settings import COSINE, PROMPTS_FILE, read_text_settings
+from sentcompress.models.text_settings import read_text_settings
 from sentcompress.models.token_weights import save_token_weights
 from sentcompress.models.transformer_encoder import TransformerEncoder
 from sentcompress.models.transformer_task import check_task

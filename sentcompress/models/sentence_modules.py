@@ -21,8 +21,8 @@ from sentcompress.models.model_files import (
     read_config,
 )
 from sentcompress.models.pooling import MODES
+from sentcompress.models.prompts import read_prompts
 from sentcompress.models.tensors import module_weights
-from sentcompress.models.text_settings import default_prompt
 from sentcompress.models.token_weights import load_token_weights
 
 # In the order in which sentence-transformers concatenates the vectors of several modes.
@@ -149,7 +149,7 @@ def _pooling_modes(folder: Path, whole: Path) -> list[str]:
         modes = given if isinstance(given, list) else [given]
     else:
         modes = [mode for mode, key in POOLING_KEYS.items() if config.get(key)]
-    if config.get("include_prompt") is False and default_prompt(whole):
+    if config.get("include_prompt") is False and read_prompts(whole).default:
         raise InputError(f"{folder} excludes the prompt from pooling", "such models are not supported")
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown or not modes or len(modes) > len(MODES):

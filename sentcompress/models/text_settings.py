@@ -12,8 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sentcompress.errors import InputError
-from sentcompress.json_documents import read_json
-from sentcompress.models.model_files import DAMAGED, listed_modules, transformer_folder
+from sentcompress.models.model_files import DAMAGED, transformer_folder
+from sentcompress.models.prompts import COSINE, ROLES, Prompts, read_object, read_prompts, read_similarity
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,7 +22,6 @@ SETTINGS_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-PROMPTS_FILE = "config_sentence_transformers.json"
 # Settings that sentence-transformers passes on to the tokenizer, to each of its calls, and to the configuration; some
 # have an older name too. Those for calls are by modality.
 TO_CALLS, TEXT_CALLS = "processing_kwargs", ("common", "text")
@@ -32,10 +31,6 @@ WITHOUT_EFFECT = (
     *("use_fast", "padding", "padding_side", "pad_to_multiple_of", "return_tensors", "verbose"),
     *("attn_implementation", "torch_dtype", "dtype", "use_cache", "trust_remote_code", "revision", "code_revision"),
 )
-COSINE = "cosine"
-SIMILARITIES = (COSINE, "dot", "euclidean", "manhattan")
-# Named prompts that a message lists.
-MOST_PROMPTS = 4
 # Tokenizers use 32-bit lengths; transformers writes 1e30 for no limit.
 MOST_TOKENS = 2**31 - 1
 # A class that overrides one of these does more with a text than its backend does.
@@ -83,9 +78,10 @@ class TextSettings:
 
     Attributes:
         prompt: precedes every text.
-        prompts: named prompts, which sentence-transformers puts before a text on request, as `encode_query` does. They
-            are not used here, only copied to the folders that are written.
-        similarity: sentence-transformers' similarity function, for vectors that are not normalised; also only copied.
+        prompts: named prompts, which sentence-transformers puts before a text on request, as `encode_query` does;
+            `prepare` puts none of them there.
+        similarity: sentence-transformers' similarity function, for vectors that are not normalised; only copied to
+            the folders that are written.
         pools_prompt: whether the tokens of a prompt are pooled.
     """
 
@@ -97,30 +93,20 @@ class TextSettings:
     pools_prompt: bool = True
 
     def trained(self) -> TextSettings:
-        """The settings of a model trained with these: without named prompts, which were not used in its training."""
-        return replace(self, prompts={}, similarity=COSINE, pools_prompt=True)
+        """The settings of a model trained with these: of the prompts, only the default one was used in its training.
+
+        It is also that of ROLES: otherwise, `encode_query` and `encode_document` would use none.
+        """
+        prompts = dict.fromkeys(("default", *ROLES), self.prompt) if self.prompt else {}
+        return replace(self, prompts=prompts, similarity=COSINE, pools_prompt=True)
 
     @property
     def unused_prompts(self) -> dict[str, str]:
         """The named prompts that `prepare` does not put before a text."""
-        return {name: prompt for name, prompt in self.prompts.items() if prompt not in ("", self.prompt)}
-
-    def told_unused_prompts(self, label: str) -> str:
-        """A warning that the named prompts of the model `label` are not used; empty if it has none."""
-        names = list(self.unused_prompts)
-        if not names:
-            return ""
-        more = [f"and {len(names) - MOST_PROMPTS} more"] if len(names) > MOST_PROMPTS else []
-        used = "with its default prompt" if self.prompt else "without a prompt"
-        return (
-            f"{label} has named prompts that are not used ({', '.join([*names[:MOST_PROMPTS], *more])}): every text is "
-            f"encoded {used}, as by encode of sentence-transformers; its encode_query, encode_document and prompt_name "
-            "give other vectors and scores. To put one of the prompts before every text, copy the model and name this "
-            f"prompt as default_prompt_name in {PROMPTS_FILE}"
-        )
+        return Prompts(self.prompt, self.prompts).beside_default
 
     def prompts_document(self, *, similarity: str) -> dict[str, Any]:
-        """The content of PROMPTS_FILE."""
+        """The content of `prompts.PROMPTS_FILE`."""
         prompts, name = dict(self.prompts), None
         if self.prompt:
             name = next((name for name, prompt in prompts.items() if prompt == self.prompt), "default")
@@ -198,7 +184,7 @@ def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions
     """
     root = transformer_folder(folder)
     path = next((root / name for name in SETTINGS_FILES if (root / name).exists()), None)
-    settings = _read_object(path) if path else {}
+    settings = read_object(path) if path else {}
     if passed := _passed_on(settings):
         raise InputError(
             f"{path} changes how texts are read, by settings that are not supported: {', '.join(passed)}",
@@ -210,14 +196,14 @@ def read_text_settings(folder: Path, tokenizer: TransformersTokenizer, positions
     limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InputError(f"{path}: max_seq_length must be a positive integer, not {limit!r}", DAMAGED)
-    name, prompts, similarity = _read_prompts(folder)
+    prompts = read_prompts(folder)
     return TextSettings(
         _limit(limit, tokenizer, positions, root),
         bool(lower_case),
-        prompts.get(name or "", ""),
-        prompts,
-        similarity,
-        _pools_prompt(folder),
+        prompts.default,
+        prompts.named,
+        read_similarity(folder),
+        prompts.pooled,
     )
 
 
@@ -247,42 +233,3 @@ def _limit(setting: int | None, tokenizer: TransformersTokenizer, positions: int
     if positions is not None and positions < 1:
         raise InputError(f"{root / 'config.json'}: the position table has no room for a token", DAMAGED)
     return int(min(limit, MOST_TOKENS, positions or MOST_TOKENS))
-
-
-def default_prompt(folder: Path) -> str:
-    """The default prompt, which precedes every text.
-
-    Raises:
-        InputError: if the prompts are not in the form of sentence-transformers.
-    """
-    name, prompts, _ = _read_prompts(folder)
-    return prompts.get(name or "", "")
-
-
-def _read_prompts(folder: Path) -> tuple[str | None, dict[str, str], str]:
-    """The name of the default prompt, all prompts by name, and the similarity."""
-    path = folder / PROMPTS_FILE
-    config = _read_object(path) if path.exists() else {}
-    name, found = config.get("default_prompt_name"), config.get("prompts") or {}
-    if not isinstance(name, str | None) or not isinstance(found, dict):
-        raise InputError(f"{path}: prompts must be an object, default_prompt_name a string", DAMAGED)
-    prompts = {key: "" if prompt is None else prompt for key, prompt in found.items()}
-    for key, prompt in prompts.items():
-        if not isinstance(prompt, str):
-            raise InputError(f"{path}: the prompt {key!r} is not a string", DAMAGED)
-    similarity = config.get("similarity_fn_name") or COSINE
-    if similarity not in SIMILARITIES:
-        raise InputError(f"{path}: unknown similarity_fn_name {similarity!r}", f"known: {', '.join(SIMILARITIES)}")
-    return name, prompts, similarity
-
-
-def _pools_prompt(folder: Path) -> bool:
-    poolings = (module.path / "config.json" for module in listed_modules(folder) if module.kind == "Pooling")
-    return all(_read_object(path).get("include_prompt") is not False for path in poolings)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds a {type(found).__name__}, not an object with settings", DAMAGED)
-    return found

@@ -97,7 +97,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
     with _telling_what_is_kept(params), open_texts(params, work, reporter) as texts:
         encoder = model.load()
-        if unused := encoder.text.told_unused_prompts(model.label):
+        if unused := model.prompts.told_unused(model.label):
             reporter.warn(unused)
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
         first = count_first(partial(count_tokens, encoder.tokenizer, encoder.text), (text for _, text in texts.read()))

@@ -28,6 +28,7 @@ from sentcompress.exporting.stored_vectors import SHOWN
 from sentcompress.models.catalog import NamedModel, find_model, typed_name
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.names import is_of_work
+from sentcompress.models.prompts import DOCUMENT, QUERY
 from sentcompress.models.weight_formats import BLOCK, INT8
 from sentcompress.plain_text import shell_word
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -229,7 +230,8 @@ class _Export:
         """Write the quantizer; returns its facts for the card."""
         with self._build.write(VECTORS) as folder:
             Quantizer.load(quantizer.path / VECTORS).save(folder)
-        return {"quantizer": quantizer.reference, **{name: quantizer.facts[name] for name in SHOWN}}
+        shown = {name: quantizer.facts[name] for name in SHOWN if name in quantizer.facts}
+        return {"quantizer": quantizer.reference, **shown}
 
     def _with_router(self, documents_by: NamedModel) -> dict[str, Any]:
         """Write the router and verify it; returns its facts.
@@ -240,8 +242,8 @@ class _Export:
         """
         of_documents = documents_by.load()
         router.check_widths(self.encoder, of_documents, self._inputs.model.label, documents_by.label)
-        routes = {router.QUERY: self.encoder, router.DOCUMENT: of_documents}
-        own = {router.QUERY: self._texts, router.DOCUMENT: verification.with_extremes(self._texts, of_documents)}
+        routes = {QUERY: self.encoder, DOCUMENT: of_documents}
+        own = {QUERY: self._texts, DOCUMENT: verification.with_extremes(self._texts, of_documents)}
         with self._build.write(router.FOLDER) as folder:
             router.write_router(routes, folder)
             trusted = self._params.trust_remote_code

@@ -156,7 +156,7 @@ class _Embedding:
         if asked != Params.pooling and has_modules(source) and encoder.pooling != (asked.removesuffix("-mlp"),):
             own = ", ".join(encoder.pooling)
             self._reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")
-        if unused := encoder.text.told_unused_prompts(self._model.label):
+        if unused := self._model.prompts.told_unused(self._model.label):
             self._reporter.warn(unused)
         return encoder
 

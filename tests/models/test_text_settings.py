@@ -15,7 +15,7 @@ from tiny_models import WORDS, make_sentences
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast, T5Tokenizer
 
-from sentcompress.models.text_settings import TextSettings, token_ids
+from sentcompress.models.text_settings import token_ids
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 PIECES = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -5.0)]
@@ -180,21 +180,3 @@ def test_threads_with_limits_of_their_own() -> None:
         found = list(pool.map(lambda limit: token_ids(tokenizer, given, max_length=limit), limits))
     whole = found[2]
     assert found == [[ids if limit is None else [*ids[:-1][: limit - 1], 3] for ids in whole] for limit in limits]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "prompts", "told"),
-    [
-        ("", {}, ""),
-        ("", {"query": "", "document": ""}, ""),
-        ("a ", {"default": "a ", "query": ""}, ""),
-        ("", {"query": "q: "}, "m has named prompts that are not used (query): every text is encoded without a prompt"),
-        ("a ", {"default": "a ", "query": "q: "}, "(query): every text is encoded with its default prompt,"),
-        ("", {f"p{number}": f"{number}: " for number in range(6)}, "(p0, p1, p2, p3, and 2 more): every"),
-    ],
-)
-def test_named_prompts_are_told_to_be_unused(prompt: str, prompts: dict[str, str], told: str) -> None:
-    found = TextSettings(8, prompt=prompt, prompts=prompts).told_unused_prompts("m")
-    assert told in found
-    assert bool(told) == bool(found)
-    assert found.endswith("name this prompt as default_prompt_name in config_sentence_transformers.json") == bool(told)

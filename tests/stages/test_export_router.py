@@ -29,7 +29,7 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the same width as `tiny_model`, with a prompt, a shorter limit and its case folded."""
     folder = make_tiny_model(tmp_path_factory.mktemp("student") / "student", layers=1, seed=5)
     encoder = load_model(folder)
-    encoder.text = replace(encoder.text, prompt="woman reads ", max_length=20, lower_case=True)
+    encoder.text = replace(encoder.text, prompt="woman reads ", max_length=20, lower_case=True).trained()
     save_encoder(encoder, folder)
     return folder
 

@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from distilling import dev_of_saved, make_work, write_dev
 from interrupting import interrupted
+from sentence_transformers import SentenceTransformer
 from tiny_models import break_weights, make_sentences
 
 from sentcompress.errors import SentcompressError, TrainingError
@@ -105,7 +107,11 @@ def test_a_student_keeps_only_the_prompt_that_it_was_trained_with(tmp_path: Path
     numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 1, "dtype": "float32", "device": "cpu"}
     made = distill.run(distill.Params(method="mse", student="teacher:1", **numbers), work)
     text = load_encoder(locate(str(made.path / "model"))).text
-    assert (text.prompt, text.prompts) == ("the ", {"default": "the "})
+    assert (text.prompt, text.prompts) == ("the ", dict.fromkeys(("default", "query", "document"), "the "))
+    # It is put there whatever a text is for, as in the training.
+    model = SentenceTransformer(str(made.path / "model"), device="cpu", local_files_only=True)
+    for encode in (model.encode_query, model.encode_document):
+        np.testing.assert_array_equal(encode(texts[:5]), model.encode(texts[:5]))
 
 
 def other_weight(saved: Encoder) -> Encoder:
