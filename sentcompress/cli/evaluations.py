@@ -166,7 +166,7 @@ def _print_compared(evaluation: Evaluation, what: str) -> list[str]:
 
 def _closing(artifact: Artifact, verdict: Mapping[str, Any] | None = None, remarks: Sequence[str] = ()) -> None:
     """Show the protocol, then the verdict with the remarks and its cautions."""
-    render.print_facts({"protocol": artifact.facts["protocol"]["statement"]})
+    render.print_facts({"protocol": read_evaluation(artifact).statement})
     if verdict:
         cautions = [f"Caution: {caution}." for caution in verdict["cautions"]]
         render.print_text("\n".join([verdict["text"], *remarks, *cautions]))

@@ -142,9 +142,10 @@ def sides_of(work: WorkDirectory, documents: EmbedderSource, queries: EmbedderSo
     """Both sides, with the projection from one to the other, if there is one.
 
     Raises:
-        InputError: see `projection_between`.
+        InputError: see `projection_between` and `in_roles`.
     """
-    return Sides(documents, queries, None if documents == queries else projection_between(work, documents, queries))
+    projection = None if documents == queries else projection_between(work, documents, queries)
+    return in_roles(documents, queries, projection)
 
 
 def projection_between(

@@ -52,6 +52,12 @@ class StoredDocuments:
         """The model that encoded them, to show."""
         return str(self._stored.manifest["model"]["reference"]).removeprefix(MODEL_FILES)
 
+    @property
+    def prompt(self) -> str | None:
+        """What preceded every text; None: the default prompt of the model."""
+        prompt: str | None = self._stored.manifest.get("prompt")
+        return prompt
+
     def encoded_by(self, digest: str) -> bool:
         """Whether the model of this digest encoded them."""
         return bool(self._stored.manifest["model"]["digest"] == digest)

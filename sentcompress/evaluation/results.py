@@ -6,7 +6,7 @@ A document names the `evaluation`, the `protocol` and the models (`model`, and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from sentcompress.evaluation.registry import EVALUATIONS, EvaluationKind
 from sentcompress.evaluation.score import COMPARE, MEAN, MODEL, Score, read_scores, share_kept
 from sentcompress.evaluation.tables import BESIDE, Table, short, table
 from sentcompress.json_documents import finite, write_json
+from sentcompress.models.prompts import OF_ROLE
 from sentcompress.store import Artifact, Build, damaged, is_data
 
 FILE = "result.json"
@@ -50,8 +51,9 @@ class Evaluation:
 
     @property
     def statement(self) -> str:
-        """The protocol in words."""
-        return str(self.facts["protocol"]["statement"])
+        """The protocol in words, with the prompts of the models."""
+        told = [told for model in self.models.values() for told in _told_prompts(model)]
+        return "; ".join([str(self.facts["protocol"]["statement"]), *told])
 
     @property
     def split(self) -> str:
@@ -105,6 +107,16 @@ class Evaluation:
     def table(self) -> Table:
         """The headlines as a table."""
         return table(self.headlines(), self.labels, self.kind.what)
+
+
+def _told_prompts(model: Mapping[str, Any]) -> Iterator[str]:
+    """What preceded the texts of a model, if it was not its default prompt."""
+    if prompts := model.get("prompts"):
+        of_role = ((role, prompts[role]) for role in OF_ROLE if role in prompts)
+        told = ", ".join(
+            f"{prompt!r} before a {role}" if prompt else f"none before a {role}" for role, prompt in of_role
+        )
+        yield f"prompts of {short(str(model['label']).partition(BESIDE)[0])}: {told}"
 
 
 def write_result(build: Build, result: Mapping[str, Any]) -> Artifact:

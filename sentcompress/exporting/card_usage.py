@@ -45,7 +45,8 @@ def usage(encoder: Encoder, facts: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "The named prompts in the table are for some kinds of text: `encode_query` and `encode_document` put those "
             "of queries and documents before the text, `encode(..., prompt_name=...)` any other, and `encode` alone "
-            "none of them. The evaluations on this card were made without them."
+            "none of them. Of the evaluations on this card, those of retrieval and search were made with the prompts "
+            "that their protocols name, and the others without."
         )
     if encoder.normalize:
         yield (

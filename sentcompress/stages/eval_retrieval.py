@@ -16,7 +16,7 @@ from sentcompress.corpora.pairs import pairs_data_set
 from sentcompress.encoding.embedder import Embedder
 from sentcompress.encoding.embedder_sources import find_embedder, warn_of_itself
 from sentcompress.encoding.npy_files import writing_vectors
-from sentcompress.encoding.sides import Sides, sides_of
+from sentcompress.encoding.sides import Sides, recorded_prompts, sides_of
 from sentcompress.encoding.stored_documents import StoredDocuments, turned_queries
 from sentcompress.encoding.vector_folder import folder_digest, read_vectors
 from sentcompress.evaluation.index import search_threads
@@ -32,6 +32,7 @@ from sentcompress.evaluation.vector_rows import Vectors, in_file
 from sentcompress.exporting.graph_embedder import in_runtime, with_runtime
 from sentcompress.extras import check_installed
 from sentcompress.models.catalog import typed_name
+from sentcompress.models.prompts import DOCUMENT, QUERY, told_prompt
 from sentcompress.progress import LOGGED, Reporter, Task
 from sentcompress.quantities import counted
 from sentcompress.store import (
@@ -110,6 +111,7 @@ def _request(params: Params, data: DataSet, roles: Mapping[str, Sides]) -> Reque
     given = params.pairs or params.collection or params.entities
     assert given is not None
     resolved: dict[str, Any] = {"protocol": data.protocol, "data": given.resolve().name, "split": data.split}
+    resolved |= recorded_prompts(roles)
     for name, role in roles.items():
         inputs |= role.inputs
         resolved[name] = role.queries.reference
@@ -236,8 +238,11 @@ class RetrievalEvaluation:
         """Encode documents (into a file) and queries; returns the vectors and a description of the models."""
         documents, queries = role.open(device=self.params.device, dtype=self.params.dtype, reporter=self.reporter)
         found: _Documents = documents
+        prompts = role.prompts
         if self.params.vectors is not None and name == MODEL:
             found, queries = self._stored(self.params.vectors, role, queries)
+            prompts = {QUERY: prompts[QUERY]} if QUERY in prompts else {}
+            prompts |= {} if found.prompt is None else {DOCUMENT: found.prompt}
         self._check_plans(found.dimension)
         self._spool(name, found, role.documents.label)
         vectors = self._encode_queries(queries, role.queries.label)
@@ -245,6 +250,7 @@ class RetrievalEvaluation:
             **queries.described(),
             **role.queries.described,
             "label": role.label,
+            **({"prompts": prompts} if prompts else {}),
             "raw_vector_bytes": len(self.collection.corpus) * found.dimension * 4,
         }
         if isinstance(found, StoredDocuments):
@@ -265,6 +271,11 @@ class RetrievalEvaluation:
         documents = StoredDocuments(stored, self.collection.corpus.ids)
         if not documents.encoded_by(role.queries.digest):
             self.reporter.warn(f"{folder} was encoded by {documents.label}, the queries by {role.queries.label}")
+        elif documents.prompt != role.documents.prompt:
+            self.reporter.warn(
+                f"the documents in {folder} were encoded {told_prompt(documents.prompt)}, but {role.queries.label} "
+                f"encodes documents {told_prompt(role.documents.prompt)} (encode them with `prompt_name` {DOCUMENT})"
+            )
         corpus = self.data.files[0]
         if stored.manifest.get("input") != file_digest(corpus):
             self.reporter.warn(

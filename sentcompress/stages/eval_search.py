@@ -17,7 +17,7 @@ from sentcompress.corpora.search_texts import (
 )
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
-from sentcompress.encoding.sides import Sides, sides_of
+from sentcompress.encoding.sides import Sides, recorded_prompts, sides_of
 from sentcompress.errors import InputError, MissingArtifactError
 from sentcompress.evaluation.metrics import FIRST_FOUND, RESULTS_SHARED, SEARCH_FIDELITY
 from sentcompress.evaluation.results import write_result
@@ -54,25 +54,33 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             raise error.with_alternative("name a folder of documents and queries with `collection`") from None
     models = find_compared(work, params)
     own, compare = models[MODEL], models[COMPARE]
+    teacher = sides_of(work, compare, compare)
     model = sides_of(work, compare if params.keep_index else own, own)
     quantizer = _quantizer(work, model.queries) if params.stored else None
-    queries = in_runtime(work, model.queries, params.runtime)
-    model = replace(model, queries=queries, documents=model.documents if params.keep_index else queries)
-    itself = model == Sides(compare, compare) and quantizer is None
+    model = replace(model, queries=in_runtime(work, model.queries, params.runtime))
+    if not params.keep_index:
+        model = replace(model, documents=in_runtime(work, model.documents, params.runtime))
+    itself = model == teacher and quantizer is None
     warn_of_itself(model.label, same=itself, reporter=reporter)
     part = {} if params.collection is not None else {"query_part": params.own_part or ALL}
     request = Request.of(
         params,
         params.name or f"search-{name_part(source.name, 60)}-{model.slug}{'-stored' * params.stored}",
         {**source.inputs, **compare.inputs, **model.inputs, **(quantizer.inputs if quantizer else {})},
-        {MODEL: model.queries.reference, COMPARE: compare.reference, "data": source.name, **part},
+        {
+            MODEL: model.queries.reference,
+            COMPARE: compare.reference,
+            "data": source.name,
+            **part,
+            **recorded_prompts({MODEL: model, COMPARE: teacher}),
+        },
         **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
         stored = quantizer.quantizer if quantizer else None
-        return write_result(build, _evaluate(params, source, model, compare, stored, reporter))
+        return write_result(build, _evaluate(params, source, model, teacher, stored, reporter))
 
 
 def _quantizer(work: WorkDirectory, model: EmbedderSource) -> FoundQuantizer:
@@ -86,22 +94,17 @@ def _evaluate(
     params: Params,
     source: SearchSource,
     model: Sides,
-    compare: EmbedderSource,
+    compare: Sides,
     stored: Quantizer | None,
     reporter: Reporter,
 ) -> dict[str, Any]:
     with reporter.track("reading documents", None):
         texts = source.read(queries=params.max_queries, passages=params.max_passages, seed=params.seed)
-    opening = {"device": params.device, "dtype": params.dtype, "reporter": reporter}
-    teacher = compare.open(**opening)  # type: ignore[arg-type]
-    gold = GoldRanking.of(*_encoded(texts, (compare, teacher), (compare, teacher), reporter))
-    documents, queries = model.open(**opening)  # type: ignore[arg-type]
-    vectors = _encoded(texts, (model.queries, queries), (model.documents, documents), reporter)
+    searched, of_compare = _encoded(params, texts, compare, reporter)
+    gold = GoldRanking.of(*searched)
+    vectors, of_model = _encoded(params, texts, model, reporter)
     ranks = gold.ranks(*(vectors if stored is None else _as_stored(stored, *vectors)))
-    described = {
-        MODEL: {**queries.described(), **model.queries.described, "label": model.label},
-        COMPARE: {**teacher.described(), **compare.described},
-    }
+    described = {MODEL: of_model, COMPARE: of_compare}
     recorder = Recorder({role: str(of["reference"]) for role, of in described.items()})
     resampling = Resampling(params.bootstrap, params.seed)
     gains = gold.gains(ranks)
@@ -155,17 +158,16 @@ def _record(
 
 
 def _encoded(
-    texts: SearchTexts,
-    queries: tuple[EmbedderSource, Embedder],
-    passages: tuple[EmbedderSource, Embedder],
-    reporter: Reporter,
-) -> tuple[Vectors, Vectors]:
-    """Vectors of queries and passages; those of models come from the cache where it has them."""
-    (source, embedder), (other, of_passages) = queries, passages
-    return (
-        _vectors(source, embedder, texts.queries, "queries", reporter),
-        _vectors(other, of_passages, texts.passages, "passages", reporter),
+    params: Params, texts: SearchTexts, sides: Sides, reporter: Reporter
+) -> tuple[tuple[Vectors, Vectors], dict[str, Any]]:
+    """Vectors of queries and passages, and what is recorded about their model; the cache has many of them."""
+    documents, queries = sides.open(device=params.device, dtype=params.dtype, reporter=reporter)
+    vectors = (
+        _vectors(sides.queries, queries, texts.queries, "queries", reporter),
+        _vectors(sides.documents, documents, texts.passages, "passages", reporter),
     )
+    prompts = {"prompts": sides.prompts} if sides.prompts else {}
+    return vectors, {**queries.described(), **sides.queries.described, "label": sides.label, **prompts}
 
 
 def _vectors(

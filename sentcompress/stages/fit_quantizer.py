@@ -12,7 +12,8 @@ from sentcompress.commands.shared import CUTOFF
 from sentcompress.corpora.documents_artifact import KIND as DOCUMENTS
 from sentcompress.corpora.quantizer_texts import FittingTexts, from_documents, from_sentences
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared
+from sentcompress.encoding.embedder_sources import find_compared
+from sentcompress.encoding.sides import Sides, in_roles, recorded_prompts
 from sentcompress.errors import InputError
 from sentcompress.evaluation.search_fidelity import GoldRanking
 from sentcompress.evaluation.stats import Resampling, mean_interval
@@ -45,17 +46,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     models = find_compared(work, params)
     model, compare = models["model"], models["compare"]
     texts = _texts(params, work)
+    # Sentences have no roles.
+    sides = {name: in_roles(of, of) if texts.part else Sides(of, of) for name, of in models.items()}
     request = Request.of(
         params,
         params.name or f"{model.slug}-{params.vector_bytes}",
         {**texts.inputs, **model.inputs, **compare.inputs},
-        {field: found.reference for field, found in models.items()},
+        {**{field: found.reference for field, found in models.items()}, **recorded_prompts(sides)},
         **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        chosen, facts = _fit(params, model, compare, texts, reporter)
+        chosen, facts = _fit(params, sides["model"], sides["compare"], texts, reporter)
         with build.write(FOLDER) as folder:
             chosen.quantizer.save(folder)
         return build.finish(facts)
@@ -71,7 +74,7 @@ def _texts(params: Params, work: WorkDirectory) -> FittingTexts:
 
 
 def _fit(
-    params: Params, model: EmbedderSource, compare: EmbedderSource, texts: FittingTexts, reporter: Reporter
+    params: Params, model: Sides, compare: Sides, texts: FittingTexts, reporter: Reporter
 ) -> tuple[Trial, dict[str, Any]]:
     encoded = _FittingVectors(params, model, texts, reporter)
     turn = turn_of(encoded.for_axes)
@@ -92,8 +95,9 @@ def _fit(
     resampling = Resampling(params.bootstrap, params.seed)
     part = f" of the part {texts.part}" if texts.part else ""
     return chosen, {
-        "model": model.described,
-        "compare": compare.described,
+        "model": model.queries.described,
+        "compare": compare.queries.described,
+        **({"prompts": model.prompts} if model.prompts else {}),
         "format": chosen.quantizer.format,
         "dimension": chosen.quantizer.dimension,
         "bytes": chosen.quantizer.bytes,
@@ -145,35 +149,42 @@ class _FittingVectors:
     more than N principal axes, and stored vectors would be cut to these.
     """
 
-    def __init__(self, params: Params, model: EmbedderSource, texts: FittingTexts, reporter: Reporter) -> None:
+    def __init__(self, params: Params, model: Sides, texts: FittingTexts, reporter: Reporter) -> None:
         self._params, self._texts, self._reporter = params, texts, reporter
-        embedder = self._open(model)
-        others = texts.others if len(texts.train) < embedder.dimension else ()
-        self.plans = _plans(params, embedder.dimension, len(texts.train), len(texts.train) + len(others))
+        documents, queries = self._open(model)
+        others = texts.others if len(texts.train) < documents.dimension else ()
+        self.plans = _plans(params, documents.dimension, len(texts.train), len(texts.train) + len(others))
+        held_out = texts.held_out
         self.train, self.queries, self.passages = self._vectors(
-            model, embedder, texts.train, texts.held_out.queries, texts.held_out.passages
+            model, (documents, texts.train), (queries, held_out.queries), (documents, held_out.passages)
         )
         self.for_axes = self.train
         if others:
-            self.for_axes = np.concatenate([self.train, *self._vectors(model, embedder, others)])
+            self.for_axes = np.concatenate([self.train, *self._vectors(model, (queries, others))])
 
-    def gold(self, compare: EmbedderSource) -> GoldRanking:
+    def gold(self, compare: Sides) -> GoldRanking:
         """The results that are to be reproduced."""
+        documents, queries = self._open(compare)
         held_out = self._texts.held_out
-        queries, passages = self._vectors(compare, self._open(compare), held_out.queries, held_out.passages)
-        return GoldRanking.of(queries, passages)
+        asked, searched = self._vectors(compare, (queries, held_out.queries), (documents, held_out.passages))
+        return GoldRanking.of(asked, searched)
 
-    def _open(self, source: EmbedderSource) -> Embedder:
-        return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
+    def _open(self, sides: Sides) -> tuple[Embedder, Embedder]:
+        """The embedders of documents and queries."""
+        opening: dict[str, Any] = {"device": self._params.device, "dtype": self._params.dtype}
+        if self._texts.part:
+            return sides.open(**opening, reporter=self._reporter)
+        embedder = sides.queries.open(**opening, reporter=self._reporter)
+        return embedder, embedder
 
-    def _vectors(self, source: EmbedderSource, embedder: Embedder, *parts: tuple[str, ...]) -> list[Vectors]:
+    def _vectors(self, sides: Sides, *parts: tuple[Embedder, tuple[str, ...]]) -> list[Vectors]:
         found = []
-        with self._reporter.track(f"encoding with {source.label}", total=sum(map(len, parts))) as task:
-            for part in parts:
-                found.append(embedder.encode(part, task))
+        with self._reporter.track(f"encoding with {sides.label}", total=sum(len(texts) for _, texts in parts)) as task:
+            for embedder, texts in parts:
+                found.append(embedder.encode(texts, task))
                 if not np.isfinite(found[-1]).all():
                     raise InputError(
-                        f"{source.label} returned vectors with NaN or infinity",
+                        f"{sides.label} returned vectors with NaN or infinity",
                         "copy or download it again, or choose another model",
                     )
         return found

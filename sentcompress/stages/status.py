@@ -37,12 +37,30 @@ from sentcompress.store.unfinished import read_failure
 TELLING: Mapping[str, Mapping[str, str]] = {
     "documents": {"documents": "documents", "passages": "passages", "queries": "queries"},
     "sentences": {"rows": "rows", "triplets": "triplets"},
-    "teacher-vectors": {"teacher": "teacher", "rows": "rows", "dimension": "dimension"},
+    "teacher-vectors": {
+        "teacher": "teacher",
+        "rows": "rows",
+        "dimension": "dimension",
+        "query_prompt": "prompts.query",
+        "document_prompt": "prompts.document",
+    },
     "projections": {"dimension": "dimension", "explained_variance": "explained_variance"},
     "students": {"method": "method", "parameters": "parameters", "dimension": "dimension", "dev": "dev"},
     "quantizers": {"model": "model.label", "format": "format", "bytes": "bytes", "fidelity": "fidelity"},
-    "evaluations": {"model": "model.label", "compared_with": "compare.label"},
-    "indexes": {"model": "model.label", "documents": "documents", "index": "plan.kind"},
+    "evaluations": {
+        "model": "model.label",
+        "query_prompt": "model.prompts.query",
+        "document_prompt": "model.prompts.document",
+        "compared_with": "compare.label",
+        "its_query_prompt": "compare.prompts.query",
+        "its_document_prompt": "compare.prompts.document",
+    },
+    "indexes": {
+        "model": "model.label",
+        "documents": "documents",
+        "index": "plan.kind",
+        "document_prompt": "prompt",
+    },
     "exports": {"model": "model", "dimension": "dimension", "weight_format": "weight_format"},
 }
 
@@ -117,6 +135,8 @@ def _facts(artifact: Artifact) -> dict[str, Any]:
     """The facts to show for an artifact; for an evaluation, with its main score."""
     kind = str(artifact.manifest["kind"])
     found = {name: value for name, path in TELLING[kind].items() if (value := _at(artifact.facts, path)) is not None}
+    # A role without a prompt has an empty one.
+    found = {name: value for name, value in found.items() if value != ""}
     return found | (headline_of(artifact) if kind == "evaluations" else {})
 
 

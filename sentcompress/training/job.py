@@ -295,6 +295,7 @@ def training_request(
         settings: the hyperparameters, before they are fitted to a model.
     """
     known = {**settings.that_matter(), **resolved, "options": params.method_options(), **package_of(params.method_name)}
+    known |= dev.documents.resolved if dev and dev.documents else {}
     own = params.name or name_part(name + params.suffix())
     return Request.of(params, own, {**inputs, **(dev.inputs if dev else {})}, known, **chosen)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,8 @@ from sentcompress.corpora.search_texts import (
     SearchTexts,
     documents_source,
 )
-from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
+from sentcompress.encoding.embedder_sources import find_embedder
+from sentcompress.encoding.sides import Sides, in_roles, recorded_prompts
 from sentcompress.errors import InputError
 from sentcompress.evaluation.metrics import METRICS, SEARCH_FIDELITY
 from sentcompress.evaluation.search_fidelity import GoldRanking
@@ -81,12 +83,13 @@ class DocumentsDev:
     """What `dev` names as documents/NAME, and the teacher; nothing is read yet.
 
     Attributes:
+        teacher: with its prompts, if it has any.
         keep_index: whether the teacher's vectors of the passages are searched, not the student's.
         passages: maximum number of passages searched.
     """
 
     source: SearchSource
-    teacher: EmbedderSource
+    teacher: Sides
     keep_index: bool
     passages: int
 
@@ -95,6 +98,11 @@ class DocumentsDev:
         """Digests by reference, for a request."""
         return {**self.source.inputs, **self.teacher.inputs}
 
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Parameters for a request: the teacher's prompts, if it has any."""
+        return recorded_prompts({"dev": self.teacher})
+
     def open(self, device: str, reporter: Reporter) -> Callable[[Tokenize, int], Dev]:
         """Read a sample, and search it with the teacher, whose vectors are kept in the cache.
 
@@ -102,11 +110,12 @@ class DocumentsDev:
             InputError: if the documents cannot be read or are too few, or the teacher cannot be loaded.
         """
         texts = self.source.read(queries=DEV_QUERIES, passages=self.passages, seed=SEED, words=DEV_WORDS)
-        embedder = self.teacher.open(device=device, reporter=reporter)
+        of_passages, of_queries = self.teacher.open(device=device, dtype="float32", reporter=reporter)
         with reporter.track(
             f"dev: encoding with {self.teacher.label}", total=len(texts.queries) + len(texts.passages)
         ) as task:
-            queries, passages = (embedder.encode(part, task) for part in (texts.queries, texts.passages))
+            queries = of_queries.encode(texts.queries, task)
+            passages = of_passages.encode(texts.passages, task)
         try:
             gold = GoldRanking.of(queries, passages)
         except UndefinedError as error:
@@ -160,5 +169,5 @@ def documents_dev(path: Path, params: TrainingOptions, work: WorkDirectory, teac
             f"`dev` {path} selects checkpoints by search fidelity to a teacher, and {params.command} has none",
             "give graded pairs or a collection",
         )
-    embedder = find_embedder(work, teacher, trust_remote_code=params.trust_remote_code)
-    return DocumentsDev(source, embedder, params.keep_index, params.dev_passages or DEV_PASSAGES)
+    found = find_embedder(work, teacher, trust_remote_code=params.trust_remote_code)
+    return DocumentsDev(source, in_roles(found, found), params.keep_index, params.dev_passages or DEV_PASSAGES)
