@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sentcompress.encoding.engine import EncodeEngine
     from sentcompress.encoding.vector_folder import StoredVectors
+    from sentcompress.models.prompts import Prompts
 
 
 class Model:
@@ -38,23 +39,33 @@ class Model:
         name: display name.
     """
 
-    def __init__(self, name: str, engine: EncodeEngine) -> None:
+    def __init__(self, name: str, engine: EncodeEngine, prompts: Prompts) -> None:
         self.name = name
-        self._engine = engine
+        self._engine = engine  # of the model without its default prompt
+        self._prompts = prompts
 
     @property
     def dimension(self) -> int:
         """The embedding dimension D."""
         return self._engine.dimension
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], *, prompt_name: str | None = None) -> npt.NDArray[np.float32]:
         """The [N, D] float32 vectors of N texts, in order.
+
+        Args:
+            prompt_name: a named prompt of the model to put before every text, such as query or document; by default,
+                its default prompt, if it has one. Every model has a prompt query and a prompt document, which can be
+                empty.
 
         Raises:
             UsageError: if `texts` is not a list of strings, but for example one string or a table.
-            InputError: if a text contains a lone surrogate.
+            InputError: if a text contains a lone surrogate, or the model has no such prompt or does not pool it.
         """
-        return self._engine.encode(_texts(texts))
+        prompt, prompts = self._prompts.default, self._prompts
+        if prompt_name is not None:
+            prompt = prompts.of_name(prompt_name, self.name)
+            prompts.override(prompt, self.name)
+        return self._engine.encode([prompt + text for text in _texts(texts)])
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.dimension} dimensions, {self._engine.compute_dtype}>"
@@ -125,11 +136,12 @@ class Workspace:
             MissingArtifactError: if the work directory has no student and no name was given.
             InputError: if there is no such model, or it cannot be loaded.
         """
+        from sentcompress.encoding.embedder_sources import load_bare
         from sentcompress.encoding.engine import EncodeEngine
         from sentcompress.models.catalog import find_model
 
         found = find_model(self.directory, name, revision=revision, trust_remote_code=trust_remote_code)
-        return Model(found.label, EncodeEngine(found.load(), device=device, dtype=dtype))
+        return Model(found.label, EncodeEngine(load_bare(found), device=device, dtype=dtype), found.prompts)
 
     def scores(self) -> Scores:
         """The scores of all evaluations, most recent first."""

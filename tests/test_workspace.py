@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import torch
 from distilling import write_dev
-from tiny_models import make_sentences
+from sentence_transformers import SentenceTransformer
+from tiny_models import make_prompted, make_sentences
 
 import sentcompress
 from sentcompress import InputError, SentcompressError, SentcompressWarning, UsageError, Workspace, errors
@@ -156,6 +157,18 @@ def test_a_model_encodes_what_the_folder_encodes(tiny_model: Path, sentences: li
     np.testing.assert_allclose(model.encode(sentences[1:2])[0], vectors[1], atol=1e-6)
     with pytest.raises(UsageError, match="list of texts"):
         model.encode("one text")
+
+
+def test_a_model_encodes_with_its_prompts(tiny_model: Path, sentences: list[str], tmp_path: Path) -> None:
+    prompts = {"query": "the man reads ", "other": "two people "}
+    folder = make_prompted(tmp_path / "prompted", tiny_model, prompts, default="other")
+    library = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = sentcompress.load(folder, dtype="float32", device="cpu")
+    for name in (None, "query", "document", "other"):
+        expected = library.encode(sentences[:5], prompt_name=name)
+        np.testing.assert_allclose(model.encode(sentences[:5], prompt_name=name), expected, rtol=0, atol=1e-5)
+    with pytest.raises(InputError, match="prompted has no prompt passage"):
+        model.encode(sentences[:5], prompt_name="passage")
 
 
 class Table:

@@ -55,6 +55,13 @@ class Params(Sharded, Hub):
         ),
     ]
     model: Model = None
+    prompt_name: Annotated[
+        str | None,
+        Opt(
+            "Named prompt of the model to put before every text, such as query or document.",
+            default="the default prompt, if the model has one",
+        ),
+    ] = None
     store: Annotated[
         str,
         Opt(

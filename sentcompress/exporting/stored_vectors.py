@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sentcompress.models.prompts import DOCUMENT
 from sentcompress.numeric import figure
 from sentcompress.plain_text import markdown, markdown_table
 from sentcompress.quantities import counted
@@ -26,7 +27,7 @@ CELLS = """\
 # The facts of a quantizer that `stored_vectors` shows.
 SHOWN = (
     *("format", "dimension", "model_dimension", "bytes", "fidelity", "fidelity_of_float32"),
-    *("protocol", "prefixes"),
+    *("protocol", "prefixes", "prompts"),
 )
 CHOSEN = (
     "If the format (`fit-quantizer` with `--store auto`) or the model (`compress`) was chosen with these queries, the "
@@ -87,14 +88,14 @@ def stored_vectors(facts: Mapping[str, Any]) -> Iterator[str]:
         f"{figure(facts['fidelity'], '.1f')}; with the model's own float32 vectors: "
         f"{figure(facts['fidelity_of_float32'], '.1f')} ({markdown(str(facts['protocol']))}). {CHOSEN}"
     )
-    yield (
-        "`sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/` writes them. In "
-        "Python without sentcompress:"
-    )
+    command = "sentcompress encode docs.jsonl --model path/of/this/folder --store quantizer -o stored/"
+    if DOCUMENT in facts.get("prompts", {}):
+        command += " --prompt-name document"
+    yield f"`{command}` writes them. In Python without sentcompress:"
     use = (
         '\n\ndocuments, queries = ["A man plays the guitar.", "Two dogs run."], ["who plays music?"]\n'
-        "codes = stored(model.encode(documents))  # model: as above\n"
-        "scores = rotated(model.encode(queries)) @ decoded(codes).T  # queries are not quantised"
+        "codes = stored(model.encode_document(documents))  # model: as above\n"
+        "scores = rotated(model.encode_query(queries)) @ decoded(codes).T  # queries are not quantised"
     )
     yield f"```python\n{recipe(str(facts['format']))}{use}\n```"
     yield (

@@ -91,13 +91,19 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         raise InputError(f"{params.output} is a file", "name a folder, or a file with the suffix .npy or .parquet")
     check_place(params.output)
     model = find_model(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
+    prompt = None
+    if params.prompt_name is not None:
+        prompt = model.prompts.override(model.prompts.of_name(params.prompt_name, model.label), model.label)
     graph = None if params.runtime == TORCH else find_graph(work, model, params.runtime)
     quantizer = None
     if params.store not in PLAIN_STORES:
         quantizer = find_quantizer(work, model, AUTO if params.store == QUANTIZER else params.store)
     with _telling_what_is_kept(params), open_texts(params, work, reporter) as texts:
         encoder = model.load()
-        if unused := model.prompts.told_unused(model.label):
+        if prompt is not None:
+            encoder.text = replace(encoder.text, prompt=prompt)
+        unused = model.prompts.told_unused(model.label, "`prompt_name` chooses one")
+        if unused and params.prompt_name is None:
             reporter.warn(unused)
         in_collection = Path(params.lines).is_dir() and not Path(texts.name).is_dir()  # the name is of its corpus
         first = count_first(partial(count_tokens, encoder.tokenizer, encoder.text), (text for _, text in texts.read()))
@@ -109,7 +115,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
             reporter.warn(guess)
         if graph is None and (padding := told_padding(encoder, model.label)):
             reporter.warn(padding)
-        encoding = _Encoding(params, model, quantizer, texts, encoder, graph, reporter)
+        encoding = _Encoding(params, model, prompt, quantizer, texts, encoder, graph, reporter)
         if shard := find_shard(params.shard):
             return encoding.shard(shard)
         opened = encoding.open(_earlier_plan(params))
@@ -159,12 +165,14 @@ class _Encoding:
     """The texts to encode, and how they are encoded.
 
     Attributes:
+        prompt: what precedes every text in place of the default prompt; None: the default prompt.
         found_quantizer: the quantizer of the stored vectors; None: they are stored in a plain format.
         graph: the graph that computes them; None: torch does.
     """
 
     params: Params
     model: NamedModel
+    prompt: str | None
     found_quantizer: FoundQuantizer | None
     texts: IdentifiedTexts
     encoder: Encoder
@@ -176,7 +184,7 @@ class _Encoding:
         params, own = self.params, self.found_quantizer.quantizer if self.found_quantizer else None
         engine: EncodeEngine | GraphEmbedder
         if self.graph is not None:
-            engine = self.graph.load()
+            engine = self.graph.load(self.prompt)
         else:
             tokens = params.batch_tokens
             engine = EncodeEngine(
@@ -206,6 +214,7 @@ class _Encoding:
             "texts": params.texts,
             "skip_bad": params.skip_bad,
             "model": {"reference": self.model.reference, "digest": self.model.digest},
+            "prompt": self.prompt,
             "store": found.quantizer.format if found else params.store,
             "quantizer": found.digest if found else None,
             "dtype": params.dtype,

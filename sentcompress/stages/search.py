@@ -25,7 +25,7 @@ from sentcompress.corpora.text_store import TextStore, write_texts
 from sentcompress.encoding.embedder import Embedder, Vectors
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
-from sentcompress.encoding.sides import Sides
+from sentcompress.encoding.sides import Sides, in_roles
 from sentcompress.encoding.token_counts import count_first
 from sentcompress.errors import BusyError, InputError, MissingArtifactError
 from sentcompress.evaluation.index import BuiltIndex, build_index, read_index, write_index
@@ -107,9 +107,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Res
         )
         for place, name in enumerate(names)
     ]
-    sides = [Sides(source, source) for source in sources]
+    sides = [in_roles(source, source) for source in sources]
     if params.keep_index:
-        names[0], sides[0] = names[1], Sides(sources[1], sources[0])
+        names[0], sides[0] = names[1], in_roles(sources[1], sources[0])
     searches = [_Search(params, work, collection, sides[0], names[0], reporter)]
     if len(sides) > 1:
         again = replace(params, force=params.force and not params.keep_index)  # a shared index is built once
@@ -187,7 +187,8 @@ class _Search:
         name: str | None,
         reporter: Reporter,
     ) -> None:
-        self._params, self._source, self._queries, self._reporter = params, sides.documents, sides.queries, reporter
+        self._params, self._sides, self._reporter = params, sides, reporter
+        self._source, self._queries = sides.documents, sides.queries
         self.artifact = self._indexed(work, collection, typed_name(name, self._source))
         self._texts = TextStore(self.artifact.path / TEXTS)
 
@@ -215,9 +216,9 @@ class _Search:
         return {"rank": rank, "id": one, "score": round(score, 6), "text": text}
 
     def _encoded(self, queries: Sequence[str]) -> Vectors:
-        if self._queries == self._source:
-            return self._embedder.encode(queries)
-        embedder, dimension = self._open(self._queries), self.artifact.facts["dimension"]
+        if self._sides.symmetric:
+            return self._queries.prompted(self._bare).encode(queries)
+        embedder, dimension = self._queries.prompted(self._open(self._queries)), self.artifact.facts["dimension"]
         if embedder.dimension != dimension:
             raise InputError(
                 f"{self._source.label} has {dimension} dimensions and {self._queries.label} {embedder.dimension}: "
@@ -228,11 +229,16 @@ class _Search:
 
     @cached_property
     def _embedder(self) -> Embedder:
-        """The model of the documents."""
+        """The model of the documents, with the prompt of documents."""
+        return self._source.prompted(self._bare)
+
+    @cached_property
+    def _bare(self) -> Embedder:
+        """The model of the documents, without a prompt."""
         return self._open(self._source)
 
     def _open(self, source: EmbedderSource) -> Embedder:
-        return source.open(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
+        return source.open_bare(device=self._params.device, dtype=self._params.dtype, reporter=self._reporter)
 
     def _name(self, work: WorkDirectory, collection: Collection) -> str:
         """The name of the index: COLLECTION-MODEL, with the options.
@@ -282,16 +288,23 @@ class _Search:
 
     def _request(self, name: str, collection: Collection, model: str | None) -> Request:
         params, reading = self._params, collection.reading
+        columns = list(reading.column) or None
         return Request(
             KIND,
             name,
             COMMAND,
-            asked(params, model=self._source.reference, **asdict(reading) | {"column": list(reading.column) or None}),
+            asked(params, **self._prompt, model=self._source.reference, **asdict(reading) | {"column": columns}),
             {collection.reference: collection.digest, **self._source.inputs},
             tuple(words(replace(params, compare=None), collection=collection.name, model=model, **asdict(reading))),
         )
 
+    @property
+    def _prompt(self) -> dict[str, str]:
+        """What precedes the documents, as part of the request, where that is not the default prompt of the model."""
+        return {} if self._source.prompt is None else {"prompt": self._source.prompt}
+
     def _built(self, collection: Collection, build: Build) -> Artifact:
+        self._sides.tell_prompts(self._reporter)
         if not build.has(TEXTS):  # otherwise from an interrupted run, as are VECTORS
             self._read(collection, build)
         texts = TextStore(build.path / TEXTS)
@@ -309,6 +322,7 @@ class _Search:
         return build.finish(
             {
                 "model": self._source.described,
+                **self._prompt,
                 "collection": collection.name,
                 "reading": asdict(collection.reading),
                 "documents": count,

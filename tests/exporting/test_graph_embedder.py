@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from beir import with_ids, write_beir
 from search_documents import make_documents
-from tiny_models import make_sentences
+from tiny_models import make_prompted, make_sentences
 from tracing import traced_once
 
+from sentcompress.cli.main import _run
 from sentcompress.encoding.embedder_sources import find_embedder
 from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.metrics import SEARCH_FIDELITY
@@ -69,6 +70,25 @@ def test_vectors_come_in_the_given_order_and_from_the_cache(
     assert np.array_equal(again.encode(mixed), found)
     assert again.described() == {"dimension": 32, "parameters": 21440, "dtype": GRAPHS[runtime][1]}
     assert again.count_tokens(TEXTS[:2]) is not None
+
+
+def test_a_graph_reads_texts_with_the_prompt_of_their_role(
+    work: WorkDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = {"query": "the man reads ", "document": "a quiet street "}
+    folder = make_prompted(tmp_path / "prompted", work.get("exports", "small").path, prompts, default="query")
+    plain = find_embedder(work, str(folder))
+    for role in ("query", "document", ""):
+        source = plain.of_role(role)
+        found = in_runtime(work, source, "onnx").open().encode(TEXTS)
+        np.testing.assert_allclose(found, source.open(device="cpu").encode(TEXTS), rtol=0, atol=1e-5)
+    names = ["documents", "--prompt-name", "document"], ["queries"]
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    for (name, *given), role in zip(names, ("document", "query"), strict=True):
+        line = ["encode", str(tmp_path / "a.txt"), "-o", str(tmp_path / f"{name}.npy"), "--model", str(folder), *given]
+        assert _run([*line, "--runtime", "onnx", "--work", str(work.path)]) == 0, capsys.readouterr().err
+        found = np.load(tmp_path / f"{name}.npy")
+        np.testing.assert_allclose(found, plain.of_role(role).open(device="cpu").encode(TEXTS), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import numpy as np
 import pytest
 from interrupting import interrupted
 from listening import Listener
+from sentence_transformers import SentenceTransformer
 from tiny_models import load_model, make_prompted
 
+from sentcompress.encoding import text_vectors
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.text_vectors import TextVectors
+from sentcompress.encoding.vector_folder import read_vectors
 from sentcompress.errors import BusyError, InputError, UsageError
 from sentcompress.stages import encode as stage
 from sentcompress.stages.encode import Params
@@ -68,6 +72,52 @@ def test_named_prompts_are_told_to_be_unused(work: WorkDirectory, tmp_path: Path
     stage.run(Params(lines=write(tmp_path / "a.txt", ["a dog"]), output=tmp_path / "a.npy", model=model), work, told)
     assert len(told.warnings) == 1
     assert told.warnings[0].startswith("prompted has named prompts that are not used (query)")
+    assert told.warnings[0].endswith("; `prompt_name` chooses one")
+
+
+@pytest.mark.parametrize("default", [None, "document"])
+def test_a_named_prompt_precedes_every_text(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str], default: str | None
+) -> None:
+    prompts = {"query": "the man reads ", "document": "a quiet street ", "other": "two dogs "}
+    folder = make_prompted(tmp_path / "prompted", tiny_model, prompts, default=default)
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    lines, told = write(tmp_path / "a.txt", sentences[:30]), Listener()
+    for name in prompts:
+        params = Params(
+            lines=lines, output=tmp_path / f"{name}.npy", model=str(folder), prompt_name=name, dtype="float32"
+        )
+        stage.run(params, work, told)
+        expected = model.encode(sentences[:30], prompt_name=name)
+        np.testing.assert_allclose(np.load(params.output), expected, rtol=0, atol=1e-5)
+    assert told.warnings == []
+    with pytest.raises(InputError, match="prompted has no prompt passage") as raised:
+        stage.run(replace(params, prompt_name="passage"), work)
+    assert raised.value.hint == "its prompts: query, document, other"
+
+
+def test_a_folder_is_not_resumed_with_another_prompt(
+    work: WorkDirectory, tmp_path: Path, tiny_model: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_vectors, "FILE_ROWS", 10)
+    prompts = {"query": "the man reads ", "other": "two dogs "}
+    model = str(make_prompted(tmp_path / "prompted", tiny_model, prompts))
+    lines = write(tmp_path / "a.txt", sentences[:30])
+    params = Params(lines=lines, output=tmp_path / "vectors", model=model, prompt_name="query", dtype="float32")
+    with interrupted(EncodeEngine, "_batches", 2):
+        stage.run(params, work)
+    for name in ("other", None, "document"):
+        with pytest.raises(UsageError, match=r"another request \(different: prompt\)"):
+            stage.run(replace(params, prompt_name=name), work)
+    stage.run(params, work)
+    stored = read_vectors(params.output)
+    assert stored.manifest["prompt"] == "the man reads "
+    assert stage.run(params, work).rows == 30  # it is up to date
+    plain = replace(params, output=tmp_path / "plain", prompt_name=None)
+    stage.run(plain, work)
+    # A prompt that the model does not have is none.
+    assert stage.run(replace(plain, prompt_name="document"), work).rows == 30
+    assert np.abs(stored.to_array() - read_vectors(plain.output).to_array()).max() > 0.01
 
 
 def test_compressed_text_and_half_precision(work: WorkDirectory, tmp_path: Path, tiny_model: Path) -> None:

@@ -55,8 +55,10 @@ def test_the_lines_of_the_card_store_and_decode_as_the_quantizer_does(
     vectors = EncodeEngine(load_model(made.path), dtype="float32").encode(TEXTS)
 
     class Model:
-        def encode(self, texts: list[str]) -> np.ndarray:
+        def encode_document(self, texts: list[str]) -> np.ndarray:
             return vectors[[TEXTS.index(text) for text in texts]]
+
+        encode_query = encode_document
 
     monkeypatch.chdir(made.path)
     scope = {"model": Model(), "documents": TEXTS, "queries": TEXTS[:7]}

@@ -9,19 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 from beir import with_ids, write_beir
+from listening import Listener
 from search_documents import make_documents
 from sentence_transformers import SentenceTransformer
 from tiny_models import make_prompted, make_sentences
 
+from sentcompress.errors import UsageError
 from sentcompress.evaluation.metrics import NDCG, SEARCH_FIDELITY
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.stages import (
+    encode,
     eval_fidelity,
     eval_retrieval,
     eval_search,
+    export,
     fit_quantizer,
+    search,
     status,
 )
 from sentcompress.store import Artifact, WorkDirectory
@@ -129,3 +134,58 @@ def test_a_quantizer_is_fitted_to_vectors_of_documents(work: WorkDirectory, prom
     assert of_model.facts["fidelity"] == pytest.approx(of_file.facts["fidelity"], abs=1e-6)
     assert of_model.facts["fidelity_of_float32"] == pytest.approx(100)
     assert of_model.facts["prompts"] == BY_ROLE
+    made = export.run(export.Params(model=str(prompted), formats=("folder",), quantizer="ours", name="out"), work)
+    card = (made.path / "README.md").read_text(encoding="utf-8")
+    assert "--store quantizer -o stored/ --prompt-name document` writes them" in card
+    assert 'prompt query | `"the man reads "`' in card
+
+
+def test_search_finds_what_sentence_transformers_finds(
+    work: WorkDirectory, collection: Path, prompted: Path, library: SentenceTransformer, small_model: Path
+) -> None:
+    told = Listener()
+    params = search.Params(query=tuple(QUERIES[:5]), collection=str(collection), model=str(prompted), device="cpu")
+    found = search.run(params, work, told)
+    scores = library.encode_query(QUERIES[:5]) @ library.encode_document(TEXTS).T
+    for answer, row in zip(found.answers, scores, strict=True):
+        assert [one["score"] for one in answer.results] == pytest.approx(np.sort(row)[::-1][:10], abs=1e-5)
+        assert answer.results[0]["id"] == f"d{row.argmax()}"
+    assert told.warnings == []
+    assert f"prompted encodes documents with the prompt {PROMPTS['document']!r}" in told.notes
+    index = work.get("indexes", found.index.partition("/")[2])
+    assert index.parameters["prompt"] == index.facts["prompt"] == PROMPTS["document"]
+    again = search.run(params, work)  # with the index that is there
+    assert [answer.results for answer in again.answers] == [answer.results for answer in found.answers]
+
+
+def test_stored_vectors_are_compared_with_prompted_queries(
+    work: WorkDirectory, collection: Path, prompted: Path, as_file: str, tmp_path: Path
+) -> None:
+    for name, prompt in (("right", "document"), ("wrong", None)):
+        params = encode.Params(
+            lines=str(collection), output=tmp_path / name, model=str(prompted), prompt_name=prompt, dtype="float32"
+        )
+        encode.run(params, work)
+    told = Listener()
+    options = {"index": ("flat",), "rounds": 1, **FAST, "collection": collection, "model": str(prompted)}
+    right, wrong = (
+        eval_retrieval.run(eval_retrieval.Params(**options, vectors=tmp_path / name, name=name), work, told)
+        for name in ("right", "wrong")
+    )
+    assert ndcg(right) == pytest.approx(ndcg(retrieved(work, collection, as_file)), abs=1e-9)
+    assert right.facts["model"]["prompts"] == BY_ROLE
+    assert wrong.facts["model"]["prompts"] == {"query": PROMPTS["query"]}
+    (warning,) = told.warnings
+    assert "wrong were encoded with the default prompt, if any, but prompted encodes documents with the" in warning
+
+
+def test_an_index_without_prompts_is_not_taken_for_one_with_them(
+    work: WorkDirectory, collection: Path, prompted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of an earlier release."""
+    params = search.Params(query=(QUERIES[0],), collection=str(collection), model=str(prompted), device="cpu")
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "in_roles", lambda documents, queries: search.Sides(documents, queries))
+        search.run(params, work)
+    with pytest.raises(UsageError, match="already exists with different options"):
+        search.run(params, work)
