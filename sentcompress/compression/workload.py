@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from sentcompress.compression.embedding_load import STUDENT_COST, EmbeddingLoad
 from sentcompress.corpora.collection_folders import corpus_file, rows_of
-from sentcompress.corpora.documents_artifact import PASSAGE, TRAIN
+from sentcompress.corpora.documents_artifact import PASSAGE, ROLES, TRAIN
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.models.encoder import Encoder
+from sentcompress.models.prompts import Prompts
 from sentcompress.progress import Reporter, Task
 from sentcompress.store import Artifact
 
@@ -36,7 +37,10 @@ def measured_workload(documents: Artifact, encoder: Encoder, reporter: Reporter,
     """
     with reporter.phase("counting words"):
         words, sample, reading = _words_and_sample(documents)
-    texts = [str(row["text"]) for row in sample]
+    prompts = Prompts(encoder.text.prompt, encoder.text.prompts)
+    # With a default prompt too, this counts some tokens twice.
+    before = {kind: prompts.of_role(role) if prompts.differ_by_role else "" for kind, role in ROLES.items()}
+    texts = [before[row["kind"]] + str(row["text"]) for row in sample]
     lengths = np.array([len(ids) for ids in encoder.tokenize(texts)])
     passages = lengths[[row["kind"] == PASSAGE for row in sample]]
     rows = sum(documents.facts[key] for key in ("passages", "titles", "queries"))

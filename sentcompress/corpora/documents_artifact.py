@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from sentcompress.models import prompts
 from sentcompress.store import Artifact, WorkDirectory
 
 KIND = "documents"
@@ -18,6 +19,8 @@ PASSAGE, TITLE, QUERY = KINDS = ("passage", "title", "query")
 SPAN, KEYWORDS, RARE, LOG = "span", "keywords", "rare", "log"
 QUERY_KINDS = (SPAN, KEYWORDS, RARE, TITLE, LOG)
 DEV, TEST = PARTS = ("dev", "test")
+# How the texts of TRAIN are used in a search: titles are queries in QUERIES, too.
+ROLES = {PASSAGE: prompts.DOCUMENT, TITLE: prompts.QUERY, QUERY: prompts.QUERY}
 
 
 def names_documents(name: str) -> bool:

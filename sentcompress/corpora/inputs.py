@@ -152,7 +152,9 @@ def open_inputs(
         for name, source in zip(names, sources, strict=True):
             if isinstance(source, Artifact):
                 file = as_source(source.path / TRAIN)
-                inputs.append(FileInput(file, source.reference, source.digest, source.reference, ReadOptions()))
+                # The kind of a text tells a query from a passage: see `SentenceTable.roles`.
+                kinds = ReadOptions(domain="kind")
+                inputs.append(FileInput(file, source.reference, source.digest, source.reference, kinds))
             elif isinstance(source, FolderFiles):
                 inputs.append(_folder_input(Path(name), source, _origin(name, names), options, reporter))
             elif source is None:

@@ -12,7 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ORIGINAL = "original"
+from sentcompress.corpora.documents_artifact import ROLES, names_documents
+from sentcompress.models.prompts import QUERY
+
+ORIGINAL, MADE_QUERY = "original", "query"
 SENTENCES_PATTERN = "sentences-{:05d}.parquet"
 FILE_ROWS = 100_000
 # A file is read into memory, so it ends early if sentences have thousands of characters.
@@ -23,13 +26,13 @@ SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
-        # "original", or the augmentation that made the sentence: "wordnet", "back-translation"
+        # "original", or the augmentation that made the sentence: "wordnet", "back-translation", "query"
         pa.field("source", pa.string(), nullable=False),
         # the row of the original that an augmented sentence was made from; -1 for originals
         pa.field("parent", pa.int64(), nullable=False),
         # the input of the original
         pa.field("origin", pa.string(), nullable=False),
-        # the genre or source that the input names; empty if it names none
+        # the genre or source that the input names; empty if it names none; of documents/NAME, the kind of the text
         pa.field("domain", pa.string(), nullable=False),
     ]
 )
@@ -73,6 +76,22 @@ class SentenceTable:
     def domain_names(self, file: int) -> list[str]:
         """The domain of each sentence of one file, in row order; empty strings for unknown ones."""
         return self._column(file, "domain")
+
+    def roles(self, file: int) -> list[str]:
+        """The role in a search of each sentence of one file, in row order: one of `prompts.ROLES`, or empty.
+
+        It is known of texts from documents/NAME, and of queries that were made from other texts.
+        """
+        return [_role(*row) for row in self._origin_of_rows(file)]
+
+    def known_roles(self) -> frozenset[str]:
+        """The roles that some sentences have; none if the table does not say."""
+        different = {row for file in range(len(self.files)) for row in self._origin_of_rows(file)}
+        return frozenset(_role(*row) for row in different) - {""}
+
+    def _origin_of_rows(self, file: int) -> Iterator[tuple[str, str, str]]:
+        """The source, origin and domain of each sentence."""
+        return zip(*(self._column(file, name) for name in ("source", "origin", "domain")), strict=True)
 
     def _column(self, file: int, name: str) -> list[str]:
         return read_columns(self.files[file], name).column(name).to_pylist()  # type: ignore[no-any-return]
@@ -132,6 +151,12 @@ class SentenceTable:
         """[N] the row that each row was made from, -1 for originals."""
         columns = [_numbers(read_columns(path, "parent").column("parent")) for path in self.files]
         return np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+def _role(source: str, origin: str, domain: str) -> str:
+    if source == MADE_QUERY:
+        return QUERY
+    return ROLES.get(domain, "") if names_documents(origin) else ""
 
 
 # Neither `read_table` nor `to_numpy`: both load pandas where it is installed, half a second at the start of a command.

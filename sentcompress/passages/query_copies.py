@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sentcompress.corpora.sentence_table import MADE_QUERY
 from sentcompress.passages.frequencies import DocumentFrequencies
 from sentcompress.passages.queries import SHORT_TEXTS, make_queries
 from sentcompress.passages.words import mark, words_of
 
-SOURCE = "query"
 # A shorter text is about as long as a query itself.
 LEAST_WORDS = 20
 
@@ -32,7 +32,7 @@ class QueryCopies:
     frequencies: Path | None = None
     documents: int = 0
 
-    source = SOURCE
+    source = MADE_QUERY
     in_workers = True
 
     @property

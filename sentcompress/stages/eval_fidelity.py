@@ -16,6 +16,7 @@ from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.corpora.text_sample import TextSample, find_text_files, sample_texts, texts_of_files
 from sentcompress.encoding.embedded_texts import EmbeddedTexts, embed_texts, for_each_model
+from sentcompress.encoding.embedder import Embedder, PromptedEmbedder
 from sentcompress.encoding.embedder_sources import EmbedderSource, find_compared, warn_of_itself
 from sentcompress.encoding.token_counts import TokenCounts
 from sentcompress.errors import InputError, MissingArtifactError
@@ -59,6 +60,7 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     # Vectors record the files of their teacher; one of the work directory is given as an artifact.
     of_work = is_of_work(compare.reference)
     teacher = compare.model.source.digest if compare.model and of_work else compare.digest
+    prompts = {name: of_model for name, found in models.items() if (of_model := source.prompts(found))}
     projection = learnt_projection(work, model.reference, model.digest, teacher)
     inputs = {**source.inputs, **model.inputs, **compare.inputs}
     if projection is not None:
@@ -67,13 +69,16 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
         params,
         params.name or _name(params, model.slug),
         inputs,
-        {role: found.reference for role, found in models.items()},
+        {
+            **{role: found.reference for role, found in models.items()},
+            **({"prompts": prompts} if prompts else {}),
+        },
         **typed_names(params, models),
     )
     with work.build(request, force=params.force, reporter=reporter) as build:
         if build.fresh:
             return build.fresh
-        return write_result(build, _evaluate(params, source, models, projection, reporter))
+        return write_result(build, _evaluate(params, source, models, prompts, projection, reporter))
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,20 @@ class _Source:
     table: Artifact | None = None
     rows: npt.NDArray[np.int64] | None = None
     seen: bool = False
+
+    def prompts(self, model: EmbedderSource) -> dict[str, str]:
+        """Role -> the model's prompt for sentences of this role, where that is not its default prompt."""
+        if self.table is None or model.model is None or not model.model.prompts.differ_by_role:
+            return {}
+        return model.model.prompts.of_roles(SentenceTable(self.table.path).known_roles(), model.label)
+
+    def roles(self, sample: TextSample) -> dict[str, str]:
+        """The role of each sentence of a sample, where the table knows one."""
+        if self.table is None:
+            return {}
+        table, wanted = SentenceTable(self.table.path), set(sample.texts)
+        every = (zip(table.texts(file), table.roles(file), strict=True) for file in range(len(table.files)))
+        return {text: role for rows in every for text, role in rows if role and text in wanted}
 
     def sample(self, params: Params, bad: BadRecords) -> TextSample:
         if self.table is None:
@@ -161,6 +180,7 @@ def _evaluate(
     params: Params,
     source: _Source,
     models: dict[str, EmbedderSource],
+    prompts: Mapping[str, Mapping[str, str]],
     projection: Artifact | None,
     reporter: Reporter,
 ) -> dict[str, Any]:
@@ -170,7 +190,7 @@ def _evaluate(
     bad.warn(reporter)
 
     def embed(model: EmbedderSource) -> tuple[EmbeddedTexts, TokenCounts | None]:
-        embedder = model.open(device=params.device, dtype=params.dtype, reporter=reporter)
+        embedder = _open(params, source, model, sample, reporter)
         found = embed_texts(model, embedder, sample.texts, reporter, "they are skipped")
         return found, embedder.count_tokens(sample.texts)
 
@@ -191,12 +211,16 @@ def _evaluate(
     recorder = Recorder({role: str(of.described["reference"]) for role, of in embedded.items()})
     details = agreement(recorder, source.name, unit, texts, lengths, _measuring(params))
     shapes = {role: shape_of(vectors) for role, vectors in unit.items()}
+    used = {role: {"prompts": prompts[role]} if role in prompts else {} for role in models}
     _record_correlation(recorder, source.name, shapes)
     cosine, of_cosine = _cosine(projection, raw[MODEL], raw[COMPARE])
     result: dict[str, Any] = {
         "evaluation": "fidelity",
         "protocol": _protocol(params, source, sample, len(texts)),
-        **{role: {**of.described, "tokens": _tokens(tokens[role]), **shapes[role]} for role, of in embedded.items()},
+        **{
+            role: {**of.described, **used[role], "tokens": _tokens(tokens[role]), **shapes[role]}
+            for role, of in embedded.items()
+        },
         "sentences": len(texts),
         "seen_in_training": source.seen,
         "cosine_to_compared": cosine,
@@ -206,6 +230,19 @@ def _evaluate(
         "scores": recorder.as_dicts(),
     }
     return {**result, "verdict": judge(result, recorder.scores).as_dict()}
+
+
+def _open(params: Params, source: _Source, model: EmbedderSource, sample: TextSample, reporter: Reporter) -> Embedder:
+    """The model's embedder, with the prompts of the roles that the sentences have."""
+    opening: dict[str, Any] = {"device": params.device, "dtype": params.dtype, "reporter": reporter}
+    if not source.prompts(model):
+        return model.open(**opening)
+    assert model.model is not None
+    prompts, roles = model.model.prompts, source.roles(sample)
+    return PromptedEmbedder(
+        model.open_bare(**opening),
+        lambda text: prompts.of_role(roles[text]) if text in roles else prompts.default,
+    )
 
 
 def _record_correlation(recorder: Recorder, data: str, shapes: Mapping[str, Mapping[str, Any]]) -> None:

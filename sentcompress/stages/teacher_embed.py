@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from sentcompress.encoding.compute_plan import ComputePlan, make_plan
 from sentcompress.encoding.content_words import ContentWords, SecondReading
 from sentcompress.encoding.engine import EncodeEngine
 from sentcompress.encoding.npy_files import LAYERS_PATTERN, VECTORS_PATTERN, writing_vectors
+from sentcompress.encoding.prompted_table import PromptedTable
 from sentcompress.encoding.sharded_vectors import (
     Span,
     divided,
@@ -35,6 +36,7 @@ from sentcompress.models.cautions import told_guess, told_padding
 from sentcompress.models.devices import pick_device
 from sentcompress.models.encoder import Encoder
 from sentcompress.models.layout import has_modules, load_encoder
+from sentcompress.models.prompts import OF_ROLE, ROLES, told_prompt
 from sentcompress.models.token_weights import function_tokens
 from sentcompress.models.vocabulary import token_occurrences
 from sentcompress.progress import LOGGED, Reporter, Task
@@ -71,8 +73,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     sentences = work.get("sentences", params.sentences)
     model = find_model(work, params.teacher, revision=params.revision, trust_remote_code=params.trust_remote_code)
     pooling, params = params.pooling, _as_it_taught(params, model)
-    request = _request(params, sentences, model)
-    embedding = _Embedding(params, model, sentences, reporter, pooling)
+    prompts = _prompts(model, sentences)
+    request = _request(params, sentences, model, prompts)
+    embedding = _Embedding(params, model, sentences, prompts, reporter, pooling)
     if shard := find_shard(params.shard):
         if find_launch():
             raise UsageError("`shard` and torchrun both divide the work", "use one of them")
@@ -98,17 +101,28 @@ def _as_it_taught(params: Params, model: NamedModel) -> Params:
     )
 
 
-def _request(params: Params, sentences: Artifact, model: NamedModel) -> Request:
+def _prompts(model: NamedModel, sentences: Artifact) -> dict[str, str]:
+    """Role -> the teacher's prompt for the sentences of this role, where that is not its default prompt.
+
+    Empty for most models, and if the table does not tell queries from documents.
+    """
+    if not model.prompts.differ_by_role:
+        return {}
+    return model.prompts.of_roles(SentenceTable(sentences.path).known_roles(), model.label)
+
+
+def _request(params: Params, sentences: Artifact, model: NamedModel, prompts: Mapping[str, str]) -> Request:
     # Later stages load the teacher again by its place, wherever they are called from.
     inputs = {sentences.reference: sentences.digest, f"{MODEL_FILES}{model.place}": model.source.digest}
     typed = typed_name(params.teacher, model)
     if typed.startswith(f"{TEACHER_VECTORS}/"):
         # The printed command makes the vectors again when that teacher, or these very vectors, have changed.
         typed = model.place
-    return Request.of(params, params.name or sentences.name, inputs, {"teacher": model.place}, teacher=typed)
+    resolved: dict[str, Any] = {"teacher": model.place, **({"prompts": prompts} if prompts else {})}
+    return Request.of(params, params.name or sentences.name, inputs, resolved, teacher=typed)
 
 
-def _teacher(params: Params, model: NamedModel) -> Encoder:
+def _teacher(params: Params, model: NamedModel, prompts: Mapping[str, str]) -> Encoder:
     label = model.source.label
     encoder = load_encoder(model.source, pooling=params.pooling, trust_remote_code=params.trust_remote_code)
     if params.max_length is not None:
@@ -119,11 +133,13 @@ def _teacher(params: Params, model: NamedModel) -> Encoder:
                 f"use `max_length` {positions} or less",
             )
         encoder.text = replace(encoder.text, max_length=params.max_length)
-    if params.content_words and encoder.text.prompt:
+    if params.content_words and (encoder.text.prompt or any(prompts.values())):
         raise InputError(
-            f"{label} puts a prompt before every text: content words cannot be encoded alone",
+            f"{label} puts a prompt before a text: content words cannot be encoded alone",
             "omit `content_words`",
         )
+    if prompts:
+        encoder.text = replace(encoder.text, prompt="")  # the texts have it already
     if params.normalize is not None:
         encoder.normalize = params.normalize
     if params.content_words:
@@ -140,15 +156,27 @@ class _Embedding:
     """One run: the teacher, which is loaded when it is needed, and the table."""
 
     def __init__(
-        self, params: Params, model: NamedModel, sentences: Artifact, reporter: Reporter, pooling: str
+        self,
+        params: Params,
+        model: NamedModel,
+        sentences: Artifact,
+        prompts: Mapping[str, str],
+        reporter: Reporter,
+        pooling: str,
     ) -> None:
         self._params, self._model, self._sentences, self._reporter = params, model, sentences, reporter
         self._pooling = pooling  # as given, also if the teacher is named by vectors that it made
-        self._table = SentenceTable(sentences.path)
+        self._prompts = prompts
+        if prompts:
+            own = {"": model.prompts.default, **{role: model.prompts.of_role(role) for role in ROLES}}
+            self._table: SentenceTable = PromptedTable(sentences.path, own)
+        else:
+            self._table = SentenceTable(sentences.path)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        encoder, source, asked = _teacher(self._params, self._model), self._model.source, self._pooling
+        encoder = _teacher(self._params, self._model, self._prompts)
+        source, asked = self._model.source, self._pooling
         if guess := told_guess(source, self._model.label, self._params.pooling):
             self._reporter.warn(guess)
         if padding := told_padding(encoder, self._model.label):
@@ -156,9 +184,20 @@ class _Embedding:
         if asked != Params.pooling and has_modules(source) and encoder.pooling != (asked.removesuffix("-mlp"),):
             own = ", ".join(encoder.pooling)
             self._reporter.warn(f"{source.label} keeps its own pooling, {own}; `pooling` {asked} is ignored")
-        if unused := self._model.prompts.told_unused(self._model.label):
-            self._reporter.warn(unused)
+        self._tell_prompts()
         return encoder
+
+    def _tell_prompts(self) -> None:
+        label, prompts = self._model.label, self._model.prompts
+        if not self._prompts:
+            reason = f"{self._sentences.reference} does not tell queries from documents, as augment documents/NAME does"
+            if unused := prompts.told_unused(label, reason if prompts.differ_by_role else ""):
+                self._reporter.warn(unused)
+            return
+        for role, prompt in self._prompts.items():
+            self._reporter.note(f"{label} encodes {OF_ROLE[role]} {told_prompt(prompt)}")
+        for ignored in prompts.told_not_found(label):
+            self._reporter.warn(ignored)
 
     @property
     def _longest(self) -> int:
@@ -217,6 +256,7 @@ class _Embedding:
             "layer_width": encoder.pooled_dimension if params.layers else None,
             "teacher": self._model.source.label,
             "sentences_digest": self._sentences.digest,
+            **({"prompts": dict(self._prompts)} if self._prompts else {}),
             # The second pass leaves out these words, and punctuation.
             **({"content_words": params.content_words, "left_out": left_out} if params.content_words else {}),
         }

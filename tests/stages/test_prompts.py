@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from beir import with_ids, write_beir
+from beir import with_ids, write_beir, write_jsonl
 from listening import Listener
 from search_documents import make_documents
 from sentence_transformers import SentenceTransformer
 from tiny_models import make_prompted, make_sentences
 
-from sentcompress.errors import UsageError
+from sentcompress.cli.main import _run
+from sentcompress.corpora.sentence_table import SentenceTable
+from sentcompress.encoding import batches
+from sentcompress.encoding.npy_files import NpyFiles
+from sentcompress.errors import InputError, UsageError
 from sentcompress.evaluation.metrics import NDCG, SEARCH_FIDELITY
 from sentcompress.evaluation.results import read_evaluation
 from sentcompress.evaluation.retrieval import EXACT
 from sentcompress.evaluation.score import read_scores, value_of
 from sentcompress.stages import (
+    augment,
+    distill,
     encode,
     eval_fidelity,
     eval_retrieval,
@@ -28,6 +35,7 @@ from sentcompress.stages import (
     fit_quantizer,
     search,
     status,
+    teacher_embed,
 )
 from sentcompress.store import Artifact, WorkDirectory
 
@@ -177,6 +185,106 @@ def test_stored_vectors_are_compared_with_prompted_queries(
     assert wrong.facts["model"]["prompts"] == {"query": PROMPTS["query"]}
     (warning,) = told.warnings
     assert "wrong were encoded with the default prompt, if any, but prompted encodes documents with the" in warning
+
+
+def table_of(work: WorkDirectory, tmp_path: Path) -> list[str]:
+    """A sentence table of documents and of other text, with queries made of it; returns the role of each row."""
+    make_documents(work, TEXTS[:60], QUERIES[:10], training_queries=QUERIES[20:30])
+    other = write_jsonl(tmp_path / "other.jsonl", [{"text": " ".join(TEXTS[n : n + 4])} for n in range(60, 100, 4)])
+    given = {"wordnet": 0, "back_translate": 0, "queries_per_text": 1}
+    made = augment.run(augment.Params(inputs=("documents/main", str(other)), **given), work)
+    table = SentenceTable(made.path)
+    roles = [role for file in range(len(table.files)) for role in table.roles(file)]
+    assert made.facts["by_source"]["query"] > 0
+    assert roles[:80] == ["document"] * 60 + ["query"] * 10 + [""] * 10
+    assert set(roles[80:]) == {"query"}
+    return roles
+
+
+def encoded_by_role(library: SentenceTransformer, texts: Sequence[str], roles: Sequence[str]) -> np.ndarray:
+    encoders = {"": library.encode, "query": library.encode_query, "document": library.encode_document}
+    return np.stack([encoders[role]([text])[0] for text, role in zip(texts, roles, strict=True)])
+
+
+def test_the_teacher_encodes_each_sentence_in_its_role(
+    work: WorkDirectory,
+    prompted: Path,
+    library: SentenceTransformer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    roles, told = table_of(work, tmp_path), Listener()
+    # The windows are those of texts with their prompts.
+    monkeypatch.setattr(batches, "WINDOW_CHARACTERS", 500)
+    params = teacher_embed.Params(teacher=str(prompted), dtype="float32", device="cpu")
+    made = teacher_embed.run(params, work, told)
+    texts = list(SentenceTable(work.get("sentences").path).sentences())
+    vectors = NpyFiles(made.path).rows(np.arange(len(texts)))
+    np.testing.assert_allclose(vectors, encoded_by_role(library, texts, roles), rtol=0, atol=1e-5)
+    assert made.parameters["prompts"] == made.facts["prompts"] == BY_ROLE
+    assert told.warnings == []
+    assert f"prompted encodes queries with the prompt {PROMPTS['query']!r}" in told.notes
+    with pytest.raises(InputError, match="content words cannot be encoded alone"):
+        teacher_embed.run(teacher_embed.Params(teacher=str(prompted), content_words=0.5, name="twice"), work)
+
+
+def test_shards_of_prompted_vectors_are_the_whole(
+    work: WorkDirectory, prompted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_of(work, tmp_path)
+    monkeypatch.setattr(batches, "WINDOW_CHARACTERS", 500)
+    options: dict[str, Any] = {"teacher": str(prompted), "dtype": "float32", "device": "cpu"}
+    whole = teacher_embed.run(teacher_embed.Params(**options, name="whole"), work)
+    for number in (1, 2, 3):
+        teacher_embed.run(teacher_embed.Params(**options, name="parts", shard=f"{number}/3"), work)
+    assert _run(["merge", "teacher-vectors/parts", "--work", str(work.path)]) == 0
+    assert work.get("teacher-vectors", "parts").digest == whole.digest
+
+
+def test_a_table_that_knows_no_roles_says_so(work: WorkDirectory, prompted: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS) + "\n")
+    augment.run(augment.Params(inputs=(str(tmp_path / "lines.txt"),), wordnet=0, back_translate=0), work)
+    told = Listener()
+    made = teacher_embed.run(teacher_embed.Params(teacher=str(prompted), dtype="float32", device="cpu"), work, told)
+    (warning,) = told.warnings
+    assert warning.endswith("; sentences/main does not tell queries from documents, as augment documents/NAME does")
+    assert "prompts" not in made.parameters
+
+
+def test_fidelity_compares_sentences_in_their_roles(
+    work: WorkDirectory, prompted: Path, library: SentenceTransformer, small_model: Path, tmp_path: Path
+) -> None:
+    roles = table_of(work, tmp_path)
+    texts = list(SentenceTable(work.get("sentences").path).sentences())
+    path = tmp_path / "vectors.npy"
+    np.save(path, encoded_by_role(library, texts, roles))
+    path.with_suffix(".txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    facts = [
+        eval_fidelity.run(
+            eval_fidelity.Params(model=str(small_model), compare=compare, name=name, show=0, **FAST), work
+        ).facts
+        for name, compare in (("ours", str(prompted)), ("theirs", str(path)))
+    ]
+    for ours, theirs in zip(*(read_scores(one) for one in facts), strict=True):
+        assert ours.value == pytest.approx(theirs.value, abs=1e-3)
+    assert facts[0]["compare"]["prompts"] == BY_ROLE
+    assert "prompts" not in facts[1]["compare"]
+
+
+def test_a_student_learns_the_prompted_vectors_and_is_scored_by_them(
+    work: WorkDirectory, prompted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_of(work, tmp_path)
+    make_documents(work, TEXTS[:60], QUERIES, name="other")
+    teacher_embed.run(teacher_embed.Params(teacher=str(prompted), dtype="float32", device="cpu"), work)
+    numbers: dict[str, Any] = {"epochs": 1, "batch_size": 16, "max_steps": 2, "dtype": "float32", "device": "cpu"}
+    made = distill.run(distill.Params(method="mse", student="teacher:1", dev=Path("documents/other"), **numbers), work)
+    assert made.parameters["prompts"] == {"dev": BY_ROLE}
+    searched = eval_search.run(
+        eval_search.Params(model=made.reference, documents="other", query_part="dev", **FAST), work
+    )
+    assert searched.facts["compare"]["prompts"] == BY_ROLE
+    assert made.facts["dev"] == pytest.approx(value_of(read_scores(searched.facts), SEARCH_FIDELITY), abs=0.5)
 
 
 def test_an_index_without_prompts_is_not_taken_for_one_with_them(

@@ -383,7 +383,7 @@ def test_a_prompt_and_a_second_reading_do_not_go_together(
     encoder = load_model(tiny_model)
     encoder.text = replace(encoder.text, prompt="the man reads ")
     save_encoder(encoder, tmp_path / "prompted")
-    with pytest.raises(InputError, match="puts a prompt before every text"):
+    with pytest.raises(InputError, match="puts a prompt before a text"):
         stage.run(Params(teacher=str(tmp_path / "prompted"), content_words=0.5), work)
     with pytest.raises(UsageError, match="`content_words`"):
         stage.run(Params(teacher=str(tiny_model), content_words=-1.0), work)
