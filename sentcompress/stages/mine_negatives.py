@@ -13,8 +13,9 @@ from sentcompress.commands.mine_negatives import DEFAULT_NAME, Params
 from sentcompress.corpora.sentence_table import SentenceTable
 from sentcompress.corpora.text_files import BadRecords
 from sentcompress.encoding.embedder import Embedder, Vectors
-from sentcompress.encoding.embedder_sources import EmbedderSource, cache_windows, find_embedder
+from sentcompress.encoding.embedder_sources import cache_windows, find_embedder
 from sentcompress.encoding.npy_files import writing_vectors
+from sentcompress.encoding.sides import Sides, in_roles, recorded_prompts
 from sentcompress.errors import BusyError, InputError, SentcompressError
 from sentcompress.evaluation.index import Found, build_index, exact_search
 from sentcompress.evaluation.index_plan import IndexPlan, longest_vector, plan_index
@@ -63,8 +64,9 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
     else:
         origin = of_triplets(work, params.sentences, COMMAND)
     source = find_embedder(work, params.model, revision=params.revision, trust_remote_code=params.trust_remote_code)
-    request = _request(params, origin, source)
-    mining = _Mining(params, origin, source, reporter)
+    sides = in_roles(source, source)
+    request = _request(params, origin, sides)
+    mining = _Mining(params, origin, sides, reporter)
     if shard := find_shard(params.shard):
         with sharded(work, request, shard, mining.plan, force=params.force, reporter=reporter) as part:
             return part if isinstance(part, Artifact) else mining.shard(part)
@@ -78,14 +80,14 @@ def run(params: Params, work: WorkDirectory, reporter: Reporter = LOGGED) -> Art
             raise
 
 
-def _request(params: Params, origin: Origin, source: EmbedderSource) -> Request:
-    inputs = {**origin.inputs, **source.inputs, **(file_digests(params.corpus) if params.corpus else {})}
-    model = typed_name(params.model, source)
+def _request(params: Params, origin: Origin, sides: Sides) -> Request:
+    inputs = {**origin.inputs, **sides.inputs, **(file_digests(params.corpus) if params.corpus else {})}
+    model = typed_name(params.model, sides.queries)
     return Request.of(
         params,
         params.name or DEFAULT_NAME,
         inputs,
-        {"model": source.reference},
+        {"model": sides.queries.reference, **recorded_prompts({"model": sides})},
         model=model,
     )
 
@@ -100,7 +102,7 @@ class _Mining:
 
     params: Params
     origin: Origin
-    source: EmbedderSource
+    sides: Sides
     reporter: Reporter
     _told: bool = field(default=False, init=False)
 
@@ -111,12 +113,12 @@ class _Mining:
         if not build.has(DTYPE):
             with build.write(DTYPE) as path:
                 path.write_text(self._dtype(), encoding="utf-8")
-        embedder = self._embedder((build.path / DTYPE).read_text(encoding="utf-8"))
-        plan = self._plan_index(gathered.corpus, embedder.dimension)
+        documents, queries = self._embedders((build.path / DTYPE).read_text(encoding="utf-8"))
+        plan = self._plan_index(gathered.corpus, documents.dimension)
         table = SentenceTable(build.path / CORPUS)
         if not build.has(VECTORS):  # otherwise from an interrupted run
-            self._embed(embedder, table.stream(), gathered.corpus, build, VECTORS)
-        miner = self._miner(embedder, in_file(build.path / VECTORS), plan)
+            self._embed(documents, table.stream(), gathered.corpus, build, VECTORS)
+        miner = self._miner(queries, in_file(build.path / VECTORS), plan)
         mined = self._mine(miner, gathered, None)
         if not len(mined.pairs):
             raise too_few(self.params.negatives)
@@ -127,7 +129,9 @@ class _Mining:
         """Read the queries and the corpus, for all shards."""
         self._warn()
         gathered = self._gather(build, sharded_mining.CORPUS)
-        chunks = SentenceTable(build.path / sharded_mining.CORPUS).stream()
+        prompt = self.sides.documents.before_texts
+        every = SentenceTable(build.path / sharded_mining.CORPUS).stream()
+        chunks = ([prompt + text for text in texts] for texts in every)
         facts = {
             "windows": [len(window) for window in cache_windows(chunks)],
             "dtype": self._dtype(),
@@ -137,9 +141,9 @@ class _Mining:
 
     def shard(self, part: Part) -> Artifact:
         """Mine the pairs of some of the queries."""
-        embedder = self._embedder(part.plan.facts["dtype"])
-        plan = self._plan_index(part.plan.facts["corpus"], embedder.dimension)
-        miner = self._miner(embedder, in_file(self._vectors(part, embedder)), plan)
+        documents, queries = self._embedders(part.plan.facts["dtype"])
+        plan = self._plan_index(part.plan.facts["corpus"], documents.dimension)
+        miner = self._miner(queries, in_file(self._vectors(part, documents)), plan)
         gathered = sharded_mining.load_gathered(part.plan)
         sizes = chunk_sizes(len(gathered.queries))
         chunks = part.shard.of(len(sizes))
@@ -212,19 +216,22 @@ class _Mining:
 
     @property
     def _described(self) -> dict[str, Any]:
-        return {"negatives": self.params.negatives, "model": self.source.label, "mined_from": self.origin.name}
+        return {"negatives": self.params.negatives, "model": self.sides.label, "mined_from": self.origin.name}
 
     def _dtype(self) -> str:
         """The number format; `auto` is what this machine chooses."""
         dtype = self.params.dtype
-        return str(self._embedder(AUTO).described()["dtype"]) if dtype == AUTO else dtype
+        if dtype != AUTO:
+            return dtype
+        return str(self.sides.documents.open_bare(device=self.params.device, dtype=AUTO).described()["dtype"])
 
-    def _embedder(self, dtype: str) -> Embedder:
-        return self.source.open(device=self.params.device, dtype=dtype, reporter=self.reporter)
+    def _embedders(self, dtype: str) -> tuple[Embedder, Embedder]:
+        """The embedders of the corpus and of queries."""
+        return self.sides.open(device=self.params.device, dtype=dtype, reporter=self.reporter)
 
-    def _miner(self, embedder: Embedder, corpus: VectorRows, plan: IndexPlan | None) -> Miner:
+    def _miner(self, queries: Embedder, corpus: VectorRows, plan: IndexPlan | None) -> Miner:
         return Miner(
-            lambda texts: self._comparable(embedder.encode(texts)),
+            lambda texts: self._comparable(queries.encode(texts)),
             corpus,
             self._search(corpus, plan),
             _rules(self.params),
@@ -261,7 +268,7 @@ class _Mining:
     def _embed(self, embedder: Embedder, chunks: Iterable[Sequence[str]], texts: int, build: Build, name: str) -> None:
         """Write the vectors of texts, in chunks, to a file."""
         with (
-            self.reporter.track(f"encoding the corpus with {self.source.label}", total=texts) as task,
+            self.reporter.track(f"encoding the corpus with {self.sides.label}", total=texts) as task,
             build.write(name) as path,
             writing_vectors(path, texts, embedder.dimension, "float32") as append,
         ):
@@ -271,7 +278,7 @@ class _Mining:
     def _comparable(self, vectors: Vectors) -> Vectors:
         """Vectors whose inner product is the chosen similarity."""
         longest = longest_vector([self.params.index], self.params.rescore)
-        return searchable(vectors, self.params.similarity, self.source.label, longest)[0]
+        return searchable(vectors, self.params.similarity, self.sides.label, longest)[0]
 
     def _plan_index(self, texts: int, dimension: int) -> IndexPlan | None:
         """The index to build, before the corpus is encoded, which can take hours; None for exact search."""

@@ -354,7 +354,7 @@ def test_a_resumed_run_keeps_the_number_format_that_was_chosen(
 ) -> None:
     """It may be resumed on a machine that would choose another one."""
     chosen = iter(("bfloat16", "float32"))
-    own, opened = EmbedderSource.open, list[str]()
+    own, opened = EmbedderSource.open_bare, list[str]()
 
     def noted(source: EmbedderSource, *, dtype: str, **others: Any) -> Embedder:
         opened.append(dtype)
@@ -363,7 +363,7 @@ def test_a_resumed_run_keeps_the_number_format_that_was_chosen(
     def choose(asked: str, *_: object) -> tuple[str, str]:
         return (next(chosen) if asked == "auto" else asked), "for the test"
 
-    monkeypatch.setattr(EmbedderSource, "open", noted)
+    monkeypatch.setattr(EmbedderSource, "open_bare", noted)
     monkeypatch.setattr(compute_plan, "choose_dtype", choose)
     with interrupted(mine_negatives, "exact_search"):
         mine(work, tiny_model, pairs=pairs, dtype="auto")

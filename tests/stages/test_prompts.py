@@ -33,6 +33,7 @@ from sentcompress.stages import (
     eval_search,
     export,
     fit_quantizer,
+    mine_negatives,
     search,
     status,
     teacher_embed,
@@ -285,6 +286,20 @@ def test_a_student_learns_the_prompted_vectors_and_is_scored_by_them(
     )
     assert searched.facts["compare"]["prompts"] == BY_ROLE
     assert made.facts["dev"] == pytest.approx(value_of(read_scores(searched.facts), SEARCH_FIDELITY), abs=0.5)
+
+
+def test_negatives_are_those_of_prompted_vectors(
+    work: WorkDirectory, prompted: Path, as_file: str, tmp_path: Path
+) -> None:
+    rows = "".join(f"{query}\t{text}\n" for query, text in zip(QUERIES, TEXTS[40:], strict=False))
+    (tmp_path / "pairs.tsv").write_text(f"query\tpositive\n{rows}")
+    options: dict[str, Any] = {"pairs": tmp_path / "pairs.tsv", "negatives": 3, "device": "cpu", "dtype": "float32"}
+    ours, theirs = (
+        mine_negatives.run(mine_negatives.Params(model=model, name=name, **options), work)
+        for name, model in (("ours", str(prompted)), ("theirs", as_file))
+    )
+    assert ours.digest == theirs.digest
+    assert ours.parameters["prompts"] == {"model": BY_ROLE}
 
 
 def test_an_index_without_prompts_is_not_taken_for_one_with_them(
