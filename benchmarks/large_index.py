@@ -102,7 +102,7 @@ class SyntheticSource(EmbedderSource):
 
     dimension: int = 128
 
-    def open(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Synthetic:
+    def open_bare(self, *, device: str = "auto", dtype: str = "float32", reporter: Reporter = SILENT) -> Synthetic:
         return Synthetic(self.dimension)
 
 
