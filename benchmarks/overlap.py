@@ -51,6 +51,14 @@ def test_sets(data: Path) -> dict[str, list[str]]:
             with (data / "retrieval" / name / f"{part}.jsonl").open(encoding="utf-8") as file:
                 rows = [json.loads(line) for line in file]
             found[f"{name}: {what}"] = [f"{row.get('title') or ''} {row['text']}".strip() for row in rows]
+    for name in ("amazon-google", "abt-buy"):
+        products: dict[str, list[str]] = {"query": [], "entity": []}
+        for part in ("train", "valid", "test"):
+            with (data / "er" / name / f"{part}.tsv").open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                    for column, texts in products.items():
+                        texts.append(row[column])
+        found |= {f"{name}: queries": products["query"], f"{name}: documents": products["entity"]}
     with gzip.open(data / "quora" / "quora.tsv.gz", "rt", encoding="utf-8", newline="") as file:
         pairs = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for column, what in (("question1", "queries"), ("question2", "documents")):
