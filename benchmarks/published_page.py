@@ -90,7 +90,8 @@ def _product_parts(found: Mapping[str, Any]) -> list[str]:
         "## Product matching",
         "nDCG@10 x 100 with exact search by cosine, in float32. A product of one shop searches for the same product in "
         f"the catalogue of the other ({told}; all parts of the two sets). No text of these sets was trained on, and no "
-        "student was chosen by them.",
+        "student was chosen by them; some earlier students, from which the architectures were taken, had been scored "
+        "on them.",
         markdown_table(
             ("model", *PRODUCTS),
             [
